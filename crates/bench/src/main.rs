@@ -1,0 +1,3 @@
+//! Figures: ratios against the raw limit.
+
+fn main() {}

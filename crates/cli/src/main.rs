@@ -1,0 +1,3 @@
+//! The lockkeeper program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The laws every store keeps, and the rig that starts real servers.

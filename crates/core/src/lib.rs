@@ -1,0 +1,21 @@
+//! The model, the kinds and the client of Lockkeeper. No network in here.
+//!
+//! > A lock is an ordered line of claims. Who holds it is a pure function of the line.
+//!
+//! Read `admit` (the rule), `line` (the model), `store` (the seam), `acquire` (the one loop), `watchdog` (the one
+//! background task), in that order. Programs use the `lockkeeper` crate, which re-exports what they need.
+
+mod admit;
+pub mod cell;
+mod claim;
+mod error;
+pub mod limits;
+pub mod line;
+mod name;
+pub mod store;
+pub mod time;
+
+pub use admit::{Spot, Verdict, admit};
+pub use claim::{Claim, ClaimId, LockKind, Owner, Patience, Token};
+pub use error::{Effect, Error, ErrorKind, Result};
+pub use name::Name;

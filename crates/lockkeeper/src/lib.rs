@@ -1,0 +1,1 @@
+//! One distributed lock over the stores people already run.

@@ -1,0 +1,3 @@
+//! Set-up, servers, tests, benchmarks.
+
+fn main() {}
