@@ -5,17 +5,26 @@
 //! Read `admit` (the rule), `line` (the model), `store` (the seam), `acquire` (the one loop), `watchdog` (the one
 //! background task), in that order. Programs use the `lockkeeper` crate, which re-exports what they need.
 
+mod acquire;
 mod admit;
 pub mod cell;
 mod claim;
 mod error;
+mod hold;
+mod keeper;
+pub mod kinds;
+pub mod layers;
 pub mod limits;
 pub mod line;
 mod name;
 pub mod store;
+pub mod stores;
 pub mod time;
+mod watchdog;
 
 pub use admit::{Spot, Verdict, admit};
 pub use claim::{Claim, ClaimId, LockKind, Owner, Patience, Token};
 pub use error::{Effect, Error, ErrorKind, Result};
+pub use hold::{Hold, Lost};
+pub use keeper::{Builder, Keeper};
 pub use name::Name;

@@ -42,6 +42,11 @@ impl Name {
         Self(format!("{prefix}/{}", self.0).into())
     }
 
+    /// A bound, not a name: it sorts right before every name under `prefix`.
+    pub(crate) fn before_all_under(prefix: &str) -> Self {
+        Self(format!("{prefix}/").into())
+    }
+
     /// A name that this library, not a user, wrote: read back from a store.
     ///
     /// It is not checked for length, since a prefix may have made it longer.

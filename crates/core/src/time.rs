@@ -178,6 +178,8 @@ mod timer {
     pub(super) struct Timer(AsyncFd<OwnedFd>);
 
     impl Timer {
+        // Deprecated for types that can change their descriptor under the reactor; an `OwnedFd` cannot.
+        #[expect(deprecated, reason = "its replacement is an unsafe function")]
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             Ok(Self(AsyncFd::new(timerfd_create(TimerfdClockId::Boottime, flags)?)?))

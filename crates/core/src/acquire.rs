@@ -1,0 +1,240 @@
+//! The one loop behind every `lock()`: enter, wait, ask again, give up.
+//!
+//! Surprise: there is nothing to cancel. Whatever the future was doing when it was dropped, a [`Pending`] takes the
+//! claim out in the background (C6), and what it cannot reach ends with the claim's own lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::{Claim, ClaimId, Patience};
+use crate::error::{Effect, Error, ErrorKind, Result};
+use crate::hold::{Hold, HoldState, deadline};
+use crate::keeper::Shared;
+use crate::name::Name;
+use crate::store::{Order, Standing, Waiter};
+use crate::time::Moment;
+use crate::watchdog::Departure;
+
+/// How long to wait for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    No,
+    For(Duration),
+    Forever,
+}
+
+/// What a kind asks of the loop.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) name: Name,
+    pub(crate) claim: Claim,
+    pub(crate) wait: Wait,
+    /// Try again and again instead of standing in line.
+    pub(crate) spin: bool,
+    /// Shall the watchdog renew the hold?
+    pub(crate) renews: bool,
+    /// The name stays taken for at least so long.
+    pub(crate) at_least: Duration,
+}
+
+/// Takes the lock; `None` if it is not free and the request does not wait.
+pub(crate) async fn acquire(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
+    check(shared, &request)?;
+    shared.watchdog.ensure_started()?;
+    let started = shared.clock.now();
+    let mut attempt = Attempt {
+        shared,
+        give_up: match request.wait {
+            Wait::No => started,
+            Wait::For(wait) => started + wait,
+            Wait::Forever => Moment::NEVER,
+        },
+        pending: Pending::new(shared, &request),
+        backoff: Backoff::default(),
+    };
+    loop {
+        match attempt.step(&request).await? {
+            Turn::Held(hold) => return Ok(Some(hold)),
+            Turn::Refused => return Ok(None),
+            Turn::Again => {}
+            Turn::Late => {
+                // A grant that came after its own deadline is not a hold: it is left, and another claim asks (C2).
+                request.claim.id = ClaimId::random()?;
+                attempt.pending = Pending::new(shared, &request);
+            }
+        }
+        if shared.clock.now() >= attempt.give_up {
+            return attempt.give_up(&request, started).await;
+        }
+    }
+}
+
+fn check(shared: &Shared, request: &Request) -> Result<()> {
+    let profile = shared.store.profile();
+    request.claim.check(profile.lease_min, profile.lease_max)?;
+    if request.claim.fair && profile.order != Order::Fifo {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "the store `{}` does not serve its lines in order, so a fair lock cannot be made on it",
+                profile.scheme
+            ),
+        )
+        .with_hint("leave out `fair`, or use a store that keeps the order"));
+    }
+    Ok(())
+}
+
+/// What one question came to.
+enum Turn {
+    Held(Hold),
+    Refused,
+    Late,
+    Again,
+}
+
+/// One acquire under way.
+struct Attempt<'a> {
+    shared: &'a Arc<Shared>,
+    give_up: Moment,
+    pending: Pending,
+    backoff: Backoff,
+}
+
+impl Attempt<'_> {
+    async fn step(&mut self, request: &Request) -> Result<Turn> {
+        // Noted before the question is sent: the deadline counts from here (C2).
+        let sent = self.shared.clock.now();
+        let may_have_stood = std::mem::replace(&mut self.pending.may_stand, true);
+        let answer = self.shared.store.enter(&request.name, &request.claim).await;
+        match answer {
+            Ok(Standing::Held { token, lease }) => self.held(request, sent, token, lease),
+            Ok(seen @ Standing::Waiting { .. }) => {
+                self.backoff = Backoff::default();
+                self.wait(request, sent, &seen).await
+            }
+            Ok(Standing::Refused { retry_after }) => {
+                self.pending.may_stand = may_have_stood;
+                if request.wait == Wait::No {
+                    return Ok(Turn::Refused);
+                }
+                self.pause(if request.spin { None } else { retry_after }).await;
+                Ok(Turn::Again)
+            }
+            Err(error) => {
+                self.pending.may_stand = may_have_stood || error.effect() == Effect::Unknown;
+                // Unknown is not no: the same claim asks again for as long as there is time (C1, C12).
+                let out_of_time = self.shared.clock.now() >= self.give_up;
+                if !error.is_transient() || out_of_time {
+                    return Err(error);
+                }
+                self.pause(None).await;
+                Ok(Turn::Again)
+            }
+        }
+    }
+
+    fn held(&mut self, request: &Request, sent: Moment, token: Option<crate::Token>, lease: Duration) -> Result<Turn> {
+        let claim = &request.claim;
+        let ends = deadline(sent, lease, claim.delay, self.shared.store.profile().early);
+        if self.shared.clock.now() >= ends {
+            if request.wait == Wait::No {
+                return Err(Error::unanswered(format!(
+                    "the store answered for `{}` after the lease had ended",
+                    request.name
+                ))
+                .with_hint("use a longer lease, or see why the store is slow"));
+            }
+            return Ok(Turn::Late);
+        }
+        let state = Arc::new(HoldState::new(request.name.clone(), claim, token, ends));
+        if !self.shared.watchdog.watch(&state, sent, request.renews) {
+            return Err(Error::new(ErrorKind::Closed, "the keeper has been closed"));
+        }
+        self.pending.may_stand = false;
+        Ok(Turn::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
+    }
+
+    /// Waits until asking again is worth it: for news, for the next heartbeat, or until a claim ahead runs out (C7).
+    async fn wait(&mut self, request: &Request, asked: Moment, seen: &Standing) -> Result<Turn> {
+        let mut at_most = request.claim.ask_every().mul_f64(0.8 + fastrand::f64() / 5.0);
+        if let Standing::Waiting { moves_in: Some(moves_in), .. } = seen {
+            at_most = at_most.min(*moves_in + Duration::from_millis(1));
+        }
+        at_most = at_most.min(self.shared.clock.now().until(self.give_up));
+        let waiter = Waiter::Claim { id: request.claim.id, seen };
+        match self.shared.store.wait(&request.name, waiter, at_most).await {
+            // The wake-up carried the hold. The last question was answered `Waiting`, so it was sent before the
+            // grant was made: counting from it can only be too early.
+            Ok(Some(Standing::Held { token, lease })) => self.held(request, asked, token, lease),
+            Ok(_) => Ok(Turn::Again),
+            Err(error) if error.is_transient() => {
+                self.pause(None).await;
+                Ok(Turn::Again)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A pause before the next question, never beyond the end of the wait.
+    async fn pause(&mut self, retry_after: Option<Duration>) {
+        let pause = self.backoff.next().max(retry_after.unwrap_or_default().min(Duration::from_secs(1)));
+        tokio::time::sleep(pause.min(self.shared.clock.now().until(self.give_up))).await;
+    }
+
+    /// The wait is over: leave the line, then say so.
+    async fn give_up(mut self, request: &Request, started: Moment) -> Result<Option<Hold>> {
+        if self.pending.may_stand
+            && self.shared.store.leave(&request.name, request.claim.id, Duration::ZERO).await.is_ok()
+        {
+            self.pending.may_stand = false;
+        }
+        let waited = self.shared.clock.now().since(started);
+        Err(Error::new(ErrorKind::Timeout, format!("`{}` was not free within {:.1?}", request.name, waited))
+            .with_hint("see who holds it with `inspect`, or wait longer"))
+    }
+}
+
+/// Growing, jittered pauses from 1 ms to 128 ms.
+#[derive(Default)]
+struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    fn next(&mut self) -> Duration {
+        let pause = Duration::from_millis(1 << self.tries.min(7));
+        self.tries += 1;
+        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+}
+
+/// A claim that may stand at the store without being a hold yet. Dropped so, it is taken out in the background.
+struct Pending {
+    shared: Arc<Shared>,
+    name: Name,
+    id: ClaimId,
+    lease: Duration,
+    may_stand: bool,
+}
+
+impl Pending {
+    fn new(shared: &Arc<Shared>, request: &Request) -> Self {
+        let claim = &request.claim;
+        let lease = match claim.patience {
+            Patience::Now => claim.store_lease(),
+            Patience::Queue => claim.store_lease().max(claim.waiting_lease()),
+        };
+        Self { shared: shared.clone(), name: request.name.clone(), id: claim.id, lease, may_stand: false }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.may_stand {
+            let until = self.shared.clock.now() + self.lease;
+            let (name, id) = (self.name.clone(), self.id);
+            self.shared.watchdog.depart(Departure { name, id, keep: Duration::ZERO, until });
+        }
+    }
+}

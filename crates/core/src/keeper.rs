@@ -1,0 +1,249 @@
+//! The client that a program makes: a store with its layers, a watchdog, and the kinds of locks as methods.
+//!
+//! What may be changed here: which layers stand by default. Their order is fixed on purpose (see `layers`).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::{ClaimId, Owner};
+use crate::error::Result;
+use crate::kinds::Mutex;
+use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
+use crate::limits::PAGE_ROWS;
+use crate::name::Name;
+use crate::store::{Left, LockView, Page, Profile, SharedStore};
+use crate::time::Clock;
+use crate::watchdog::Watchdog;
+
+/// What all clones of a keeper and all its holds share.
+pub(crate) struct Shared {
+    pub(crate) store: SharedStore,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) clock: Clock,
+    pub(crate) owner: Result<Owner>,
+}
+
+/// Use this as the one client of a store in a program; clones are cheap and share everything.
+///
+/// ```
+/// use std::time::Duration;
+/// use lockkeeper_core::{Keeper, stores::Memory};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let keeper = Keeper::with_store(Memory::shared());
+/// let hold = keeper.mutex("orders/42").wait(Duration::from_secs(5)).lock().await?;
+/// assert!(keeper.mutex("orders/42").try_lock().await?.is_none());
+/// hold.release().await
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+}
+
+impl Keeper {
+    /// A keeper on a store, with the default layers.
+    pub fn with_store(store: SharedStore) -> Self {
+        Self::builder().with_store(store)
+    }
+
+    /// A keeper made to measure.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A mutex: one at a time. Nothing is sent before `lock` or `try_lock`.
+    pub fn mutex(&self, name: &str) -> Mutex {
+        Mutex::new(self.shared.clone(), name)
+    }
+
+    /// What the store promises.
+    pub fn profile(&self) -> &Profile {
+        self.shared.store.profile()
+    }
+
+    /// Asks the store something harmless.
+    ///
+    /// # Errors
+    /// Whatever keeps the store from answering.
+    ///
+    /// # Round trips
+    /// One.
+    pub async fn ping(&self) -> Result<()> {
+        self.shared.store.read(&Name::new("ping")?).await.map(|_| ())
+    }
+
+    /// The line of one lock; `None` if nobody stands in it.
+    pub async fn inspect(&self, name: &str) -> Result<Option<LockView>> {
+        let name = Name::new(name)?;
+        Ok(self.shared.store.inspect(Page::of(&name)).await?.pop())
+    }
+
+    /// Lines by name, at most `limit` (and [`PAGE_ROWS`]) of them, after the name `after`.
+    pub async fn list(&self, after: Option<&Name>, limit: usize) -> Result<Vec<LockView>> {
+        let page = Page { only: None, after, limit: limit.min(PAGE_ROWS) };
+        self.shared.store.inspect(page).await
+    }
+
+    /// Takes somebody's claim out of a line; the name stays taken for `keep`.
+    ///
+    /// With `keep` = the claim's remaining lease this is safe: its holder's next renewal finds it gone, and nobody
+    /// is in before the holder's own deadline. With zero the next one is in at once, while the old holder may not
+    /// know yet: two holders, unless the resource is fenced.
+    pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Duration) -> Result<Left> {
+        self.shared.store.leave(&Name::new(name)?, id, keep).await
+    }
+
+    /// How many holds of this keeper are being watched.
+    pub fn holds(&self) -> usize {
+        self.shared.watchdog.len()
+    }
+
+    /// Releases all holds of this keeper, whose `lost` fires, and closes the store. Later locks are `Closed`.
+    ///
+    /// Call it before a program ends, so that holds dropped just before are released at once and not only when
+    /// their leases end.
+    pub async fn close(&self) -> Result<()> {
+        self.shared.watchdog.close().await;
+        self.shared.store.close().await
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper")
+            .field("store", &self.profile().scheme)
+            .field("holds", &self.holds())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn owner(&self) -> Result<Owner> {
+        self.owner.clone()
+    }
+}
+
+/// Options of a [`Keeper`], then [`with_store`](Self::with_store).
+#[derive(Debug)]
+pub struct Builder {
+    owner: Option<Owner>,
+    clock: Clock,
+    timeout: Duration,
+    attempts: u32,
+    faults: Option<Faults>,
+    checked: bool,
+    layers: Vec<Box<dyn Layer>>,
+    watchdog_store: Option<SharedStore>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            owner: None,
+            clock: Clock::system(),
+            timeout: Duration::from_secs(10),
+            attempts: 3,
+            faults: None,
+            checked: false,
+            layers: Vec::new(),
+            watchdog_store: None,
+        }
+    }
+}
+
+impl Builder {
+    /// Who the claims are made by; by default this process on this host, without a label.
+    #[must_use]
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// The clock that deadlines are kept by; for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long one call to the store may take (10 s).
+    #[must_use]
+    pub fn timeout(mut self, after: Duration) -> Self {
+        self.timeout = after;
+        self
+    }
+
+    /// How often a call that went unanswered is made at the most, where repeating is legal (3).
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Faults on purpose, for tests.
+    #[must_use]
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.faults = Some(faults);
+        self
+    }
+
+    /// Holds every answer of the store against its promises.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
+    /// A layer of your own, outside of all others; of several, the last one is outermost.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(Box::new(layer));
+        self
+    }
+
+    /// A second connection to the same store for the watchdog alone.
+    ///
+    /// Needed where a connection is driven by the runtime it was made in: user code that blocks that runtime would
+    /// stop the renewals as well (C3). Stores with threads of their own, such as sqlite and memory, need none.
+    #[must_use]
+    pub fn watchdog_store(mut self, store: SharedStore) -> Self {
+        self.watchdog_store = Some(store);
+        self
+    }
+
+    /// The keeper on this store.
+    pub fn with_store(mut self, store: SharedStore) -> Keeper {
+        let watchdog_store = self.watchdog_store.take().map(|store| self.inner_layers(store));
+        let store = self.inner_layers(store);
+        let watchdog_store = watchdog_store.unwrap_or_else(|| store.clone());
+        let watchdog = Watchdog::new(outer_layers(watchdog_store), self.clock.clone());
+        let mut store = outer_layers(store);
+        for layer in self.layers {
+            store = wrap_boxed(store, layer);
+        }
+        let owner = self.owner.map_or_else(|| Owner::new(""), Ok);
+        Keeper { shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner }) }
+    }
+
+    /// From the inside out: check, fault, timeout, retry.
+    fn inner_layers(&self, mut store: SharedStore) -> SharedStore {
+        if self.checked {
+            store = wrap(store, Check::default());
+        }
+        if let Some(faults) = self.faults {
+            store = wrap(store, Fault::new(faults));
+        }
+        if !self.timeout.is_zero() {
+            store = wrap(store, Timeout { after: self.timeout });
+        }
+        if self.attempts > 1 {
+            store = wrap(store, Retry { attempts: self.attempts, pause: Duration::from_millis(10) });
+        }
+        store
+    }
+}
+
+fn outer_layers(store: SharedStore) -> SharedStore {
+    wrap(wrap(store, Metrics), Trace)
+}

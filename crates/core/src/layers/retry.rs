@@ -1,0 +1,55 @@
+//! Repeats calls that a store did not answer, where repeating is legal (C1, C12).
+//!
+//! Surprise: a repeated `leave` that finds nothing is *unknown*, not "no": the first attempt may have done it.
+//! `renew` and `wait` are not repeated here, because the watchdog and the acquire loop do that with their own times.
+
+use std::time::Duration;
+
+use super::{Answer, Call, Layer, Next};
+use crate::error::{Effect, Error};
+use crate::store::{Left, Reply};
+
+/// Repeats a call a few times with growing, jittered pauses.
+#[derive(Debug)]
+pub struct Retry {
+    /// How often a call is made at the most.
+    pub attempts: u32,
+    /// The first pause; each further one is twice as long.
+    pub pause: Duration,
+}
+
+impl Layer for Retry {
+    fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
+        Box::pin(async move {
+            let mut went_unanswered = false;
+            let mut pause = self.pause;
+            for attempt in 1.. {
+                let error = match next.run(call).await {
+                    Ok(Answer::Left(Left::NotHeld)) if went_unanswered => return Ok(Answer::Left(Left::Unknown)),
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
+                };
+                went_unanswered |= error.effect() == Effect::Unknown;
+                if attempt >= self.attempts || !may_repeat(&call, &error, went_unanswered) {
+                    let effect = if went_unanswered { Effect::Unknown } else { Effect::None };
+                    return Err(error.with_effect(effect));
+                }
+                tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+                pause = pause.saturating_mul(2);
+            }
+            Err(Error::bug("a retry ended without an answer"))
+        })
+    }
+}
+
+/// What did not take effect may always be tried again; what may have must be the same done twice.
+fn may_repeat(call: &Call<'_>, error: &Error, went_unanswered: bool) -> bool {
+    if !error.is_transient() {
+        return false;
+    }
+    match call {
+        Call::Enter { .. } | Call::Leave { .. } | Call::Inspect { .. } | Call::Read { .. } => true,
+        Call::Update { op, .. } => op.is_repeatable() || !went_unanswered,
+        Call::Wait { .. } | Call::Renew { .. } | Call::Close => false,
+    }
+}

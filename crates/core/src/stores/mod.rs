@@ -1,0 +1,5 @@
+//! The stores that need nothing but this process.
+
+mod memory;
+
+pub use memory::Memory;

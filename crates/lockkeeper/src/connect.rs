@@ -1,0 +1,96 @@
+//! From a URL to a store. A new store is one arm in `open_scheme` and one row in `STORES`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use lockkeeper_core::layers::{Prefix, wrap};
+use lockkeeper_core::store::SharedStore;
+use lockkeeper_core::stores::Memory;
+use lockkeeper_core::{Error, ErrorKind, Result};
+
+use crate::location::Location;
+
+/// The stores there are: the scheme of their URLs, and whether they are built in.
+pub const STORES: &[(&str, bool)] = &[("memory", true), ("sqlite", cfg!(feature = "sqlite"))];
+
+/// What names stand under if nothing else is asked for.
+const PREFIX: &str = "lockkeeper";
+
+/// Opens the store that a URL names, with its prefix; see [`Keeper::connect`](crate::Keeper::connect) for URLs.
+pub async fn open(url: &str) -> Result<SharedStore> {
+    let mut location = Location::parse(url)?;
+    let prefix = Prefix::new(&location.take("prefix").unwrap_or_else(|| PREFIX.to_owned()))?;
+    let store = open_scheme(location).await?;
+    Ok(match prefix {
+        Some(prefix) => wrap(store, prefix),
+        None => store,
+    })
+}
+
+async fn open_scheme(location: Location) -> Result<SharedStore> {
+    match location.scheme.as_str() {
+        "memory" => memory(location),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => sqlite(location).await,
+        scheme => Err(not_built_in(scheme)),
+    }
+}
+
+fn not_built_in(scheme: &str) -> Error {
+    if STORES.iter().any(|(known, _)| *known == scheme) {
+        return Error::new(ErrorKind::Unsupported, format!("the store `{scheme}:` is not built in"))
+            .with_hint(format!("build `lockkeeper` with the feature `{scheme}`"));
+    }
+    let known: Vec<_> =
+        STORES.iter().filter(|(_, built_in)| *built_in).map(|(known, _)| format!("`{known}:`")).collect();
+    Error::invalid("store", format!("there is no store `{scheme}:`"))
+        .with_hint(format!("the stores built in are {}", known.join(", ")))
+}
+
+/// `memory:` is a fresh store, `memory:NAME` one shared by all of this process who say that name.
+fn memory(location: Location) -> Result<SharedStore> {
+    static NAMED: LazyLock<Mutex<HashMap<String, Weak<Memory>>>> = LazyLock::new(Mutex::default);
+    let name = location.place.clone();
+    location.finish(&["prefix"])?;
+    if name.is_empty() {
+        return Ok(Memory::shared());
+    }
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    named.retain(|_, store| store.strong_count() > 0);
+    if let Some(store) = named.get(&name).and_then(Weak::upgrade) {
+        return Ok(store);
+    }
+    let store = Memory::shared();
+    named.insert(name, Arc::downgrade(&store));
+    Ok(store)
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(mut location: Location) -> Result<SharedStore> {
+    use lockkeeper_sqlite::{Options, Sqlite, Sync};
+
+    let path = match location.place.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path.to_owned(),
+        Some(_) => {
+            return Err(Error::invalid("store", "`sqlite:` is a file on this host, and has no host name")
+                .with_hint("write an absolute path as `sqlite:/path/locks.db`, a relative one as `sqlite:locks.db`"));
+        }
+        None => location.place.clone(),
+    };
+    if path.is_empty() {
+        return Err(
+            Error::invalid("store", "`sqlite:` needs a path").with_hint("for example `sqlite:/var/lib/app/locks.db`")
+        );
+    }
+    let sync = match location.take("sync").as_deref() {
+        None | Some("full") => Sync::Full,
+        Some("normal") => Sync::Normal,
+        Some(other) => {
+            return Err(Error::invalid("store", format!("the option `sync` is `{other}`"))
+                .with_hint("it is `full` (the default) or `normal` (faster; a power loss may take the last commits)"));
+        }
+    };
+    location.finish(&["sync", "prefix"])?;
+    let options = Options { path: path.into(), sync, ..Options::default() };
+    Ok(Sqlite::open(options).await?)
+}
