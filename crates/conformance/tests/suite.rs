@@ -1,12 +1,14 @@
 //! Every law on every store that needs no server, on every layer, and on a store that loses calls.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use lockkeeper_conformance::{World, suite};
 use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
+use tempfile::TempDir;
 
 /// One store, opened again and again.
 fn on(store: &str, shared: SharedStore) -> World {
@@ -28,6 +30,19 @@ fn memory_under_fault() -> World {
     on("memory+fault", wrap(faulty, Retry { attempts: 8, pause: Duration::from_millis(1) })).flaky()
 }
 
+/// One file for all laws, as for all programs of a user; each client opens it anew.
+fn sqlite() -> World {
+    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::with_prefix("lockkeeper-laws-").expect("a folder"));
+    let url = format!("sqlite:{}", FOLDER.path().join("locks.db").display());
+    let opened = url.clone();
+    let world = World::new("sqlite", move || {
+        let url = opened.clone();
+        async move { lockkeeper::open(&url).await.expect("the store opens") }
+    });
+    world.with_processes(url, PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+suite!(sqlite, sqlite());
 suite!(memory, on("memory", Memory::shared()));
 suite!(check, under("memory+check", Check::default()));
 suite!(timeout, under("memory+timeout", Timeout { after: Duration::from_secs(10) }));
