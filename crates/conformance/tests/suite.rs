@@ -1,6 +1,6 @@
 //! Every law on every store that needs no server, on every layer, and on a store that loses calls.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use lockkeeper_conformance::{World, suite};
 use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
-use tempfile::TempDir;
 
 /// One store, opened again and again.
 fn on(store: &str, shared: SharedStore) -> World {
@@ -32,14 +31,28 @@ fn memory_under_fault() -> World {
 
 /// One file for all laws, as for all programs of a user; each client opens it anew.
 fn sqlite() -> World {
-    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::with_prefix("lockkeeper-laws-").expect("a folder"));
-    let url = format!("sqlite:{}", FOLDER.path().join("locks.db").display());
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(fresh_folder);
+    let url = format!("sqlite:{}", FOLDER.join("locks.db").display());
     let opened = url.clone();
     let world = World::new("sqlite", move || {
         let url = opened.clone();
         async move { lockkeeper::open(&url).await.expect("the store opens") }
     });
     world.with_processes(url, PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+/// A folder of this run's own below the build's temporary one. Tests share it until the process ends, so the next
+/// run takes it away.
+fn fresh_folder() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("laws");
+    for old in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(old.file_name()).exists() {
+            let _ = std::fs::remove_dir_all(old.path());
+        }
+    }
+    let own = folder.join(std::process::id().to_string());
+    std::fs::create_dir_all(&own).expect("a folder");
+    own
 }
 
 suite!(sqlite, sqlite());
