@@ -1,1 +1,3 @@
 //! The laws every store keeps, and the rig that starts real servers.
+
+pub mod rig;
