@@ -29,9 +29,21 @@ printf '#!/bin/sh\nexit 101\n' >"$policy.lockkeeper-new"
 chmod 755 "$policy.lockkeeper-new"
 mv -f "$policy.lockkeeper-new" "$policy"
 
+# Packages also enable their services for the next start of the machine; nobody asked for that either.
+enabled() {
+    find /etc/systemd/system -path '*.wants/*.service' -type l -exec basename {} \; 2>/dev/null | sort -u
+}
+before=$(enabled)
+
 export DEBIAN_FRONTEND=noninteractive
 bounded="-o Acquire::Retries=3 -o DPkg::Lock::Timeout=120"
 # shellcheck disable=SC2086
 timeout 300 apt-get $bounded -qq update
 # shellcheck disable=SC2086
 timeout 900 apt-get $bounded -qq -y --no-install-recommends install "$@"
+
+for unit in $(enabled); do
+    if ! printf '%s\n' "$before" | grep -qxF "$unit" && command -v systemctl >/dev/null; then
+        systemctl disable "$unit" 2>/dev/null || echo "note: $unit will start with the machine" >&2
+    fi
+done

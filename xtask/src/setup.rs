@@ -79,12 +79,49 @@ fn install(packages: &[&str], may_use_sudo: bool) -> Result<(), Trouble> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
+    /// Runs the script with an apt-get that writes down the policy it sees and ends with `code`.
+    fn installed(name: &str, before: Option<&str>, code: u8) -> (String, Option<String>, bool, usize) {
+        let folder = std::env::temp_dir().join(format!("lockkeeper-setup-{name}-{}", std::process::id()));
+        let (policy, apt, seen) = (folder.join("policy-rc.d"), folder.join("apt-get"), folder.join("seen"));
+        fs::create_dir_all(&folder).unwrap();
+        if let Some(text) = before {
+            fs::write(&policy, text).unwrap();
+        }
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >>'{0}'; cat '{1}' >>'{0}'; exit {code}\n",
+            seen.display(),
+            policy.display()
+        );
+        fs::write(&apt, script).unwrap();
+        fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", INSTALL, "setup", "a-package"]).env("PATH", path).env("LOCKKEEPER_POLICY_FILE", &policy);
+        let success = command.status().unwrap().success();
+        let outcome = (fs::read_to_string(&seen).unwrap(), fs::read_to_string(&policy).ok(), success);
+        let files = folder.read_dir().unwrap().count();
+        fs::remove_dir_all(&folder).unwrap();
+        (outcome.0, outcome.1, outcome.2, files)
+    }
+
     #[test]
-    fn the_script_is_a_shell_script() {
-        let status = Command::new("sh").args(["-n", "-c", INSTALL]).status().expect("sh runs");
-        assert!(status.success());
+    fn the_machine_s_own_policy_is_put_back() {
+        let (seen, after, success, files) = installed("own", Some("#!/bin/sh\nexit 0\n"), 0);
+        assert!(seen.contains("--no-install-recommends install a-package") && seen.contains("exit 101"), "{seen}");
+        assert!(success && files == 3, "{files}");
+        assert_eq!(after.as_deref(), Some("#!/bin/sh\nexit 0\n"));
+    }
+
+    #[test]
+    fn no_policy_is_left_where_there_was_none_even_after_a_failure() {
+        let (seen, after, success, files) = installed("none", None, 1);
+        assert!(seen.contains("exit 101") && !success && files == 2, "{seen} {files}");
+        assert_eq!(after, None);
     }
 
     #[test]

@@ -147,16 +147,22 @@ impl Process {
     pub fn wait(&mut self, at_most: Duration) -> Result<ExitStatus, Trouble> {
         match poll(at_most, || self.ended()) {
             Some(status) => {
-                self.reaper.take().map(Reaper::dismiss);
+                self.dismiss();
                 Ok(status)
             }
             None => Err(Trouble::new(format!("`{}` (pid {}) still runs after {at_most:?}", self.name, self.pid()))),
         }
     }
 
+    fn dismiss(&mut self) {
+        if let Some(reaper) = self.reaper.take() {
+            reaper.dismiss();
+        }
+    }
+
     /// Lets it live on without an owner.
     pub(super) fn release(mut self) -> Identity {
-        self.reaper.take().map(Reaper::dismiss);
+        self.dismiss();
         self.ended = Some(ExitStatus::default()); // so that the drop leaves it alone
         self.identity
     }
@@ -168,6 +174,6 @@ impl Drop for Process {
             // Cannot be killed (uninterruptible): the reaper, dropped with us, stays at it.
             return;
         }
-        self.reaper.take().map(Reaper::dismiss);
+        self.dismiss();
     }
 }
