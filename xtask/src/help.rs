@@ -47,7 +47,7 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
         "bench",
         "measure",
         "cargo xtask bench [NAME…]",
-        "Runs the benchmarks named, or all, in release mode. `cargo xtask bench list` names them.",
+        "Runs the benchmarks named, or all, in release mode. What their program says about itself:",
     ),
     (
         "tidy",

@@ -127,7 +127,7 @@ fn turn(rig: &Path) -> Result<File, Trouble> {
     }
 }
 
-/// Removes folders of servers that are in no list: left by a machine that went down.
+/// Removes folders that are in no list: left by a run that was killed, or by a machine that went down.
 fn sweep(rig: &Path) {
     let Ok(folders) = rig.read_dir() else { return };
     for folder in folders.flatten().filter(|f| f.file_name().to_string_lossy().starts_with("lockkeeper-")) {

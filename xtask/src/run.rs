@@ -3,9 +3,10 @@
 //! The surprise: the output is passed straight through; only the exit code is looked at.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use lockkeeper_rig::Trouble;
+use lockkeeper_rig::{Process, Trouble};
 
 /// The root of the workspace.
 pub fn root() -> PathBuf {
@@ -27,10 +28,22 @@ pub fn run(command: &mut Command) -> Result<(), Trouble> {
     if status.success() { Ok(()) } else { Err(Trouble::new(format!("`{line}` failed ({status})"))) }
 }
 
+/// Runs a command to its end, but no longer than this. If we are killed meanwhile, it ends too.
+pub fn run_at_most(command: &mut Command, at_most: Duration) -> Result<(), Trouble> {
+    let line = shown(command);
+    // It gets a process group of its own, which must not read from the terminal.
+    let mut process = Process::spawn(command.stdin(Stdio::null()))?;
+    let status = process.wait(at_most).map_err(|_| {
+        Trouble::new(format!("`{line}` did not end within {} minutes", at_most.as_secs() / 60))
+            .hint("the last test named above without a result is the one that hangs")
+    })?;
+    if status.success() { Ok(()) } else { Err(Trouble::new(format!("`{line}` failed ({status})"))) }
+}
+
 /// Runs a command to its end and gives what it printed.
 pub fn output(command: &mut Command) -> Result<String, Trouble> {
     let line = shown(command);
-    command.stderr(std::process::Stdio::inherit());
+    command.stderr(Stdio::inherit());
     let out = command.output().map_err(|e| Trouble::new(format!("cannot start `{line}`: {e}")))?;
     if !out.status.success() {
         return Err(Trouble::new(format!("`{line}` failed ({})", out.status)));

@@ -4,12 +4,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lockkeeper_rig::{SERVERS, Spec, Trouble, rig_dir};
 
 use crate::laws::{EXPECTED, Laws};
 use crate::lifecycle::Fleet;
 use crate::{run, setup};
+
+/// A fresh machine compiles everything first; a test that hangs must still end.
+const ALL_TAKE: Duration = Duration::from_secs(45 * 60);
 
 /// What was asked for.
 pub struct Options {
@@ -71,7 +75,7 @@ fn run_tests(options: &Options, folder: &Path, with_servers: bool) -> Result<(),
     command.env("LOCKKEEPER_RIG_DIR", rig_dir());
     command.env("LOCKKEEPER_RIG", if with_servers { "1" } else { "0" });
     command.env("LOCKKEEPER_ONLY", options.only.as_deref().unwrap_or_default().join(","));
-    run::run(&mut command)
+    run::run_at_most(&mut command, ALL_TAKE)
 }
 
 /// Where the test programs write what came of each law; gone afterwards.
@@ -79,7 +83,7 @@ struct LawsFolder(PathBuf);
 
 impl LawsFolder {
     fn fresh(rig: &Path) -> Result<LawsFolder, Trouble> {
-        let folder = rig.join(format!("laws-{}", std::process::id()));
+        let folder = rig.join(format!("lockkeeper-laws-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder); // of a killed run that had our pid
         fs::create_dir_all(&folder).map_err(|e| Trouble::new(format!("cannot make {}: {e}", folder.display())))?;
         Ok(LawsFolder(folder))
