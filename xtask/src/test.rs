@@ -31,7 +31,7 @@ pub fn test(options: &Options) -> Result<(), Trouble> {
     let servers: Vec<&'static Spec> =
         SERVERS.iter().filter(|spec| options.only.is_none() || expected.contains(&spec.name)).collect();
     setup::setup(options.install, Some(&servers))?;
-    let fleet = Fleet::up(&servers)?;
+    let fleet = Fleet::up(&rig_dir(), &servers)?;
     let folder = LawsFolder::fresh(&rig_dir())?;
     let tests = run_tests(options, &folder.0, !servers.is_empty());
     let laws = Laws::read(&folder.0);
@@ -39,6 +39,9 @@ pub fn test(options: &Options) -> Result<(), Trouble> {
         fleet.keep()?;
         println!("\nthe servers stay up: `cargo xtask down` stops them");
     } else {
+        if !fleet.found().is_empty() {
+            println!("\nwhat was up before stays up: {}", fleet.found().join(", "));
+        }
         drop(fleet);
     }
     let laws = laws?;

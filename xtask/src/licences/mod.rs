@@ -51,7 +51,7 @@ struct Package {
 /// `cargo xtask licences`.
 pub fn licences() -> Result<(), Trouble> {
     let mut command = run::cargo();
-    command.args(["metadata", "--format-version", "1", "--locked"]);
+    command.args(["metadata", "--format-version", "1", "--all-features", "--locked"]);
     let packages = packages(&run::output(&mut command)?)?;
     for note in duplicates(&packages) {
         println!("note: {note}");
