@@ -62,6 +62,10 @@ fn install(packages: &[&str], may_use_sudo: bool) -> Result<(), Trouble> {
             packages.join(" ")
         )));
     }
+    if !is_root && program_path("sudo").is_none() {
+        return Err(Trouble::new("installing packages needs root, and there is no sudo here")
+            .hint(format!("as root, type `apt-get install -y --no-install-recommends {}`", packages.join(" "))));
+    }
     let mut command = Command::new(if is_root { "sh" } else { "sudo" });
     if !is_root {
         command.arg("sh");
