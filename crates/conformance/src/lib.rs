@@ -13,6 +13,7 @@
 pub mod laws;
 pub mod meddle;
 mod record;
+pub mod rig;
 mod world;
 
 pub use world::{Outcome, Skip, World, judge};
