@@ -9,7 +9,7 @@ use std::time::Duration;
 use lockkeeper_core::line::{Entry, Line, Step};
 use lockkeeper_core::store::LockView;
 use lockkeeper_core::time::Moment;
-use lockkeeper_core::{ClaimId, Name, Owner, Token};
+use lockkeeper_core::{ClaimId, Error, LockKind, Name, Owner, Token};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::hub::Who;
@@ -125,7 +125,7 @@ fn parse(row: &Row<'_>) -> Result<Kept, Trouble> {
         order,
         id: ClaimId::from_bytes(row.get(1)?),
         owner,
-        kind: row.get_ref(6)?.as_str().map_err(rusqlite::Error::from)?.parse()?,
+        kind: kind_named(row.get_ref(6)?.as_str().map_err(rusqlite::Error::from)?)?,
         weight,
         capacity,
         entered: moment(row.get(9)?)?,
@@ -139,6 +139,10 @@ fn parse(row: &Row<'_>) -> Result<Kept, Trouble> {
         note: row.get(15)?,
     };
     Ok(Kept { entry, lease: duration(row.get(11)?)?, epoch: row.get(13)? })
+}
+
+fn kind_named(text: &str) -> Result<LockKind, Trouble> {
+    text.parse().map_err(|error: Error| foreign("a claim is of no kind known here").with_source(error).into())
 }
 
 /// Writes the difference that a step made.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use lockkeeper_core::{Error, ErrorKind, Result};
 
-use crate::trouble::explain_io;
+use crate::trouble::{explain_io, foreign};
 
 /// Who may use the file: its owner, or also the group of a directory that the group may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub(crate) struct Place {
     pub(crate) access: Access,
 }
 
+/// The smallest page that SQLite knows, in bytes.
+const PAGE_MIN: u64 = 512;
+
 /// Device and inode: is it still the same file?
 pub(crate) type FileId = (u64, u64);
 
@@ -77,6 +80,10 @@ impl Place {
         if !found.is_file() {
             return Err(Error::invalid("path", format!("{} is not a file", place.path.display()))
                 .with_hint("use the path of a file in that directory, for example `locks.db` there"));
+        }
+        // SQLite takes a file of one byte for an empty one and would write over it. No database is below a page.
+        if (1..PAGE_MIN).contains(&found.len()) {
+            return Err(foreign("it is too short for a database"));
         }
         Ok(place)
     }
@@ -220,10 +227,10 @@ mod tests {
     fn what_is_there_is_left_as_it_is() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("locks.db");
-        fs::write(&path, b"mine").unwrap();
+        fs::write(&path, [7; 1_000]).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         Place::prepare(&path).unwrap();
-        assert_eq!((mode_of(&path), fs::read(&path).unwrap()), (0o640, b"mine".to_vec()));
+        assert_eq!((mode_of(&path), fs::read(&path).unwrap()), (0o640, vec![7; 1_000]));
         let error = Place::prepare(root.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_eq!(Place::prepare(&path.join("below")).unwrap_err().kind(), ErrorKind::Invalid);
