@@ -11,7 +11,7 @@ use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
 use crate::name::Name;
-use crate::store::{Order, Standing, Waiter};
+use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
 use crate::watchdog::Departure;
 
@@ -185,7 +185,7 @@ impl Attempt<'_> {
     /// The wait is over: leave the line, then say so.
     async fn give_up(mut self, request: &Request, started: Moment) -> Result<Option<Hold>> {
         if self.pending.may_stand
-            && self.shared.store.leave(&request.name, request.claim.id, Duration::ZERO).await.is_ok()
+            && self.shared.store.leave(&request.name, request.claim.id, Keep::Nothing).await.is_ok()
         {
             self.pending.may_stand = false;
         }
@@ -234,7 +234,7 @@ impl Drop for Pending {
         if self.may_stand {
             let until = self.shared.clock.now() + self.lease;
             let (name, id) = (self.name.clone(), self.id);
-            self.shared.watchdog.depart(Departure { name, id, keep: Duration::ZERO, until });
+            self.shared.watchdog.depart(Departure { name, id, keep: Keep::Nothing, until });
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::claim::{Claim, ClaimId, Token};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::keeper::Shared;
 use crate::name::Name;
-use crate::store::Left;
+use crate::store::{Keep, Left};
 use crate::time::{Clock, Moment};
 use crate::watchdog::Departure;
 
@@ -325,8 +325,8 @@ impl Hold {
         }
     }
 
-    fn keep(&self) -> Duration {
-        self.now().until(self.taken + self.at_least)
+    fn keep(&self) -> Keep {
+        self.now().until(self.taken + self.at_least).into()
     }
 
     fn now(&self) -> Moment {

@@ -12,7 +12,7 @@ use crate::kinds::Mutex;
 use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
 use crate::limits::PAGE_ROWS;
 use crate::name::Name;
-use crate::store::{Left, LockView, Page, Profile, SharedStore};
+use crate::store::{Keep, Left, LockView, Page, Profile, SharedStore};
 use crate::time::Clock;
 use crate::watchdog::Watchdog;
 
@@ -85,12 +85,12 @@ impl Keeper {
         self.shared.store.inspect(page).await
     }
 
-    /// Takes somebody's claim out of a line; the name stays taken for `keep`.
+    /// Takes somebody's claim out of a line.
     ///
-    /// With `keep` = the claim's remaining lease this is safe: its holder's next renewal finds it gone, and nobody
-    /// is in before the holder's own deadline. With zero the next one is in at once, while the old holder may not
-    /// know yet: two holders, unless the resource is fenced.
-    pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Duration) -> Result<Left> {
+    /// With [`Keep::Lease`] this is safe: its holder's next renewal finds it gone, and nobody is in before the
+    /// holder's own deadline. With [`Keep::Nothing`] the next one is in at once, while the old holder may not know
+    /// yet: two holders, unless the resource is fenced.
+    pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Keep) -> Result<Left> {
         self.shared.store.leave(&Name::new(name)?, id, keep).await
     }
 

@@ -10,7 +10,7 @@ use crate::admit::{Spot, Verdict, admit};
 use crate::claim::{Claim, ClaimId, LockKind, Owner, Patience, Token};
 use crate::error::{Error, ErrorKind, Result};
 use crate::name::Name;
-use crate::store::{ClaimState, ClaimView, Left, LockView, Renewal, Standing};
+use crate::store::{ClaimState, ClaimView, Keep, Left, LockView, Renewal, Standing};
 use crate::time::Moment;
 
 /// One claim in a line, as it is kept.
@@ -130,8 +130,8 @@ impl Line {
         self.step(answer, removed, touched, before, id)
     }
 
-    /// A claim leaves; if it was in, the name stays taken for `keep`.
-    pub fn leave(&mut self, id: ClaimId, keep: Duration, now: Moment) -> Step<Left> {
+    /// A claim leaves; if it was in, the name stays taken as `keep` says.
+    pub fn leave(&mut self, id: ClaimId, keep: Keep, now: Moment) -> Step<Left> {
         let before = self.inside();
         let mut removed = self.sweep(now);
         let mut touched = None;
@@ -139,12 +139,17 @@ impl Line {
             None => Left::NotHeld,
             Some(at) => {
                 let was_left = self.entries[at].left;
-                if keep.is_zero() || (!was_left && self.verdict(at) != Verdict::In) {
+                let kept_until = match keep {
+                    Keep::Nothing => now,
+                    Keep::For(keep) => now + keep,
+                    Keep::Lease => self.entries[at].expires,
+                };
+                if kept_until <= now || (!was_left && self.verdict(at) != Verdict::In) {
                     removed.push(self.entries.remove(at).id);
                 } else if !was_left {
                     let entry = &mut self.entries[at];
                     entry.left = true;
-                    entry.expires = now + keep;
+                    entry.expires = kept_until;
                     touched = Some(id);
                 }
                 if was_left { Left::NotHeld } else { Left::Released }

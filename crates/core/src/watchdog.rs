@@ -18,7 +18,7 @@ use crate::claim::ClaimId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
 use crate::name::Name;
-use crate::store::{Held, Renewal, SharedStore};
+use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
 
 /// A claim to be taken out in the background, tried again until `until`, when it is gone by itself.
@@ -26,7 +26,7 @@ use crate::time::{Clock, Moment};
 pub(crate) struct Departure {
     pub(crate) name: Name,
     pub(crate) id: ClaimId,
-    pub(crate) keep: Duration,
+    pub(crate) keep: Keep,
     pub(crate) until: Moment,
 }
 
@@ -162,7 +162,7 @@ impl Watchdog {
         for hold in holds.into_values() {
             hold.closed();
             let (name, id, until) = (hold.name.clone(), hold.id, hold.deadline());
-            self.depart(Departure { name, id, keep: Duration::ZERO, until });
+            self.depart(Departure { name, id, keep: Keep::Nothing, until });
         }
         loop {
             let mut departed = std::pin::pin!(self.beat.departed.notified());

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellOp, CellReply, Versioned};
 use lockkeeper_core::store::{
-    Expiry, Held, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime, Survives,
-    Tokens, Waiter, Wake,
+    Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
+    Survives, Tokens, Waiter, Wake,
 };
 use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Result, limits};
 use tokio::sync::{oneshot, watch};
@@ -221,7 +221,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Duration) -> Reply<'a, Left> {
+    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left> {
         Box::pin(async move {
             match self.ask(Op::Leave { lock: lock.clone(), id, keep }).await? {
                 Answer::Left(left) => Ok(left),

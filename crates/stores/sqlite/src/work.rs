@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellOp, CellReply, Versioned};
 use lockkeeper_core::line::Step;
-use lockkeeper_core::store::{Held, Left, LockView, Renewal, Standing};
+use lockkeeper_core::store::{Held, Keep, Left, LockView, Renewal, Standing};
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{Claim, ClaimId, Name, Token};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -28,7 +28,7 @@ pub(crate) enum Op {
     Leave {
         lock: Name,
         id: ClaimId,
-        keep: Duration,
+        keep: Keep,
     },
     Renew(Vec<Held>),
     Inspect {
@@ -193,7 +193,7 @@ impl<'a> Batch<'a> {
         Ok(step.answer)
     }
 
-    fn leave(&mut self, lock: &Name, id: ClaimId, keep: Duration) -> Result<Left, Trouble> {
+    fn leave(&mut self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left, Trouble> {
         let now = self.now();
         let mut loaded = lines::load(self, lock, now)?;
         let step = loaded.line.leave(id, keep, now);
@@ -297,7 +297,7 @@ impl<'a> Batch<'a> {
         for lock in rows.collect::<rusqlite::Result<Vec<_>>>()? {
             // Whoever comes by takes out what has ended; here nobody comes by.
             if let Ok(lock) = Name::stored(&lock) {
-                match self.leave(&lock, NOBODY, Duration::ZERO) {
+                match self.leave(&lock, NOBODY, Keep::Nothing) {
                     Ok(_) | Err(Trouble::Known(_)) => {}
                     Err(trouble) => return Err(trouble),
                 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply};
-use lockkeeper_core::store::{Held, Left, Page, Renewal, Store};
+use lockkeeper_core::store::{Held, Keep, Left, Page, Renewal, Store};
 use lockkeeper_core::time::Clock;
 use lockkeeper_sqlite::Sqlite;
 
@@ -16,7 +16,7 @@ const MORE: Duration = Duration::from_secs(2);
 async fn is_free(store: &Sqlite, lock: &str) -> bool {
     let claim = at_once(TEN);
     let standing = store.enter(&name(lock), &claim).await.unwrap();
-    store.leave(&name(lock), claim.id, Duration::ZERO).await.unwrap();
+    store.leave(&name(lock), claim.id, Keep::Nothing).await.unwrap();
     is_held(&standing)
 }
 
@@ -106,7 +106,7 @@ async fn breaking_it_keeps_the_name_for_its_time() {
     let views = store.inspect(Page::of(&name("a"))).await.unwrap();
     let left = views[0].claims[0].lease_left;
     assert_eq!(left, TEN, "all of it, since nobody here knows better");
-    assert_eq!(store.leave(&name("a"), claim.id, left).await.unwrap(), Left::Released);
+    assert_eq!(store.leave(&name("a"), claim.id, left.into()).await.unwrap(), Left::Released);
     let held = [Held { lock: name("a"), id: claim.id, lease: TEN }];
     assert_eq!(other.renew(&held).await.unwrap(), [Renewal::Gone]);
     clock.jump(ALMOST);

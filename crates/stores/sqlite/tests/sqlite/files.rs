@@ -4,10 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp};
-use lockkeeper_core::store::{Held, Page, Renewal, Standing, Store};
+use lockkeeper_core::store::{Held, Keep, Page, Renewal, Standing, Store};
 use lockkeeper_core::{Effect, ErrorKind, Result};
 use lockkeeper_sqlite::{Options, Sqlite};
 
@@ -70,7 +69,7 @@ async fn a_row_that_is_not_ours_is_never_free() {
         bench.raw().execute_batch(damage).unwrap();
         is_foreign(store.enter(&bad, &at_once(LONG)).await);
         is_foreign(store.enter(&bad, &victim).await);
-        is_foreign(store.leave(&bad, victim.id, Duration::ZERO).await);
+        is_foreign(store.leave(&bad, victim.id, Keep::Nothing).await);
         is_foreign(store.inspect(Page::first(10)).await);
         let hold = |lock: &lockkeeper_core::Name, id| Held { lock: lock.clone(), id, lease: LONG };
         let renewed = store.renew(&[hold(&bad, victim.id), hold(&good, claim.id)]).await.unwrap();
@@ -148,7 +147,7 @@ async fn no_damage_makes_it_panic() {
             Ok(store) => {
                 let (lock, claim) = (name(&format!("lock/{}", dice.u8(..40))), at_once(LONG));
                 note(store.enter(&lock, &claim).await.map(drop));
-                note(store.leave(&lock, claim.id, LONG).await.map(drop));
+                note(store.leave(&lock, claim.id, LONG.into()).await.map(drop));
                 note(store.inspect(Page::first(100)).await.map(drop));
                 note(store.read(&name(&format!("cell/{}", dice.u8(..40)))).await.map(drop));
                 note(store.update(&name("cell/1"), &CellOp::new(CellAction::Add { by: 1 })).await.map(drop));

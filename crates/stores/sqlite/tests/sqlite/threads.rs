@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply};
-use lockkeeper_core::store::{Held, Left, Page, Renewal, Store, Waiter};
+use lockkeeper_core::store::{Held, Keep, Left, Page, Renewal, Store, Waiter};
 use lockkeeper_core::{Effect, ErrorKind};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -27,7 +27,7 @@ async fn a_closed_store_answers_closed() {
     closed(timeout(LONG, waiter).await.unwrap().unwrap().unwrap_err().kind());
     closed(store.enter(&lock, &claim).await.unwrap_err().kind());
     closed(store.wait(&lock, Waiter::Claim { id: claim.id, seen: &seen }, LONG).await.unwrap_err().kind());
-    closed(store.leave(&lock, claim.id, Duration::ZERO).await.unwrap_err().kind());
+    closed(store.leave(&lock, claim.id, Keep::Nothing).await.unwrap_err().kind());
     closed(store.inspect(Page::first(1)).await.unwrap_err().kind());
     closed(store.read(&lock).await.unwrap_err().kind());
     let held = [Held { lock: lock.clone(), id: claim.id, lease: LONG }];
@@ -63,7 +63,7 @@ async fn a_cancelled_enter_is_undone_by_the_leave_after_it() {
         // Polled once, so that it is on its way, and dropped.
         let entering = store.enter(&lock, &claim);
         timeout(Duration::ZERO, entering).await.ok();
-        store.leave(&lock, claim.id, Duration::ZERO).await.unwrap();
+        store.leave(&lock, claim.id, Keep::Nothing).await.unwrap();
         assert!(store.inspect(Page::of(&lock)).await.unwrap().is_empty());
     }
 }
@@ -152,7 +152,7 @@ async fn many_tasks_never_hold_together() {
                 assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                 tokio::task::yield_now().await;
                 inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-                assert_eq!(store.leave(&name("one"), claim.id, Duration::ZERO).await.unwrap(), Left::Released);
+                assert_eq!(store.leave(&name("one"), claim.id, Keep::Nothing).await.unwrap(), Left::Released);
             }
             tokens
         });
