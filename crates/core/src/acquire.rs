@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) renews: bool,
     /// The name stays taken for at least so long.
     pub(crate) at_least: Duration,
+    /// May its owner come in again?
+    pub(crate) reentrant: bool,
 }
 
 /// Takes the lock; `None` if it is not free and the request does not wait.
@@ -152,6 +154,9 @@ impl Attempt<'_> {
             return Err(Error::new(ErrorKind::Closed, "the keeper has been closed"));
         }
         self.pending.may_stand = false;
+        if request.reentrant {
+            self.shared.reentry.remember(&state);
+        }
         Ok(Turn::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
     }
 
