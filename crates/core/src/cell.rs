@@ -314,7 +314,7 @@ impl Change<'_> {
 
     fn take(&self, by: u64, floor: i64) -> Result<Applied> {
         let old = self.old_number()?;
-        let left = i64::try_from(by).ok().and_then(|by| old.checked_sub(by)).filter(|left| *left >= floor);
+        let left = old.checked_sub_unsigned(by).filter(|left| *left >= floor);
         match left {
             Some(_) => self.number(|_| left),
             None => Ok((self.state.cloned(), CellReply::TooLow { value: old })),
