@@ -296,13 +296,14 @@ struct Change<'a> {
 impl Change<'_> {
     fn put(&self, value: &[u8], if_version: Option<u64>) -> Result<Applied> {
         self.unfenced()?;
-        if let Some(conflict) = self.conflict(if_version) {
-            return Ok(conflict);
-        }
+        // Before the version: a limiter reads as nothing, and a retry that believes that would never end.
         if let Some(state) = self.state
             && !matches!(state.value, CellValue::Bytes(_) | CellValue::Empty)
         {
             return Err(self.mismatch(state, "bytes"));
+        }
+        if let Some(conflict) = self.conflict(if_version) {
+            return Ok(conflict);
         }
         Ok((Some(self.next(CellValue::Bytes(value.to_vec()))), CellReply::Done { version: self.fresh }))
     }
@@ -424,8 +425,9 @@ impl Change<'_> {
 
     fn conflict(&self, if_version: Option<u64>) -> Option<Applied> {
         let wanted = if_version?;
+        // Not the version that is read: a limiter reads as nothing, and is something.
+        let found = self.state.map_or(0, |state| state.version);
         let current = self.state.and_then(|state| state.read(self.now));
-        let found = current.as_ref().map_or(0, |current| current.version);
         (found != wanted).then(|| (self.state.cloned(), CellReply::Conflict { current }))
     }
 
