@@ -269,8 +269,12 @@ impl CellOp {
     /// `Mismatch` if the cell is something else than the operation expects; nothing changes then.
     pub fn apply(&self, state: Option<&CellState>, now: Moment, fresh: u64) -> Result<Applied> {
         self.check()?;
+        // Two clients' clocks, or two threads' looks at one, come in any order. A cell that followed them back
+        // would count the same time twice, and a limiter would let more through each time.
+        let asked = now;
+        let now = state.map_or(asked, |state| asked.max(state.touched));
         let state = state.filter(|state| !state.is_over(now));
-        let change = Change { op: self, state, now, fresh };
+        let change = Change { op: self, state, now, behind: asked.until(now), fresh };
         match &self.action {
             CellAction::Put { value, if_version } => change.put(value, *if_version),
             CellAction::Remove { if_version } => change.remove(*if_version),
@@ -289,7 +293,10 @@ impl CellOp {
 struct Change<'a> {
     op: &'a CellOp,
     state: Option<&'a CellState>,
+    /// Never before the cell's last change.
     now: Moment,
+    /// How far the clock that asked is behind `now`.
+    behind: Duration,
     fresh: u64,
 }
 
@@ -351,11 +358,12 @@ impl Change<'_> {
         };
         let remaining = limit.saturating_sub(used);
         if take > remaining {
-            let retry_after = (take <= limit).then(|| per - age);
+            let retry_after = (take <= limit).then(|| self.as_asked(per - age));
             return Ok((self.state.cloned(), CellReply::Limited { remaining, retry_after }));
         }
         let next = self.limiter(CellValue::Window { age, used: used + take }, per);
-        Ok((Some(next), CellReply::Admitted { remaining: remaining - take, full_in: per - age }))
+        let full_in = self.as_asked(per - age);
+        Ok((Some(next), CellReply::Admitted { remaining: remaining - take, full_in }))
     }
 
     fn gcra(&self, take: u64, limit: u64, per: Duration) -> Result<Applied> {
@@ -376,10 +384,11 @@ impl Change<'_> {
         match after {
             Some(after) if after <= per => {
                 let next = self.limiter(CellValue::Gcra { ahead: after }, per);
-                Ok((Some(next), CellReply::Admitted { remaining: remaining(after), full_in: after }))
+                let full_in = self.as_asked(after);
+                Ok((Some(next), CellReply::Admitted { remaining: remaining(after), full_in }))
             }
             _ => {
-                let retry_after = after.map(|after| after - per);
+                let retry_after = after.map(|after| self.as_asked(after - per));
                 Ok((self.state.cloned(), CellReply::Limited { remaining: remaining(ahead), retry_after }))
             }
         }
@@ -443,6 +452,11 @@ impl Change<'_> {
     fn mismatch(&self, state: &CellState, wanted: &str) -> Error {
         Error::new(ErrorKind::Mismatch, format!("the cell holds {}, not {wanted}", state.value.word()))
             .with_hint("use another name for it")
+    }
+
+    /// What a limiter says of the future is told on the clock that asked.
+    fn as_asked(&self, wait: Duration) -> Duration {
+        wait.saturating_add(self.behind)
     }
 
     fn elapsed(&self, state: &CellState) -> Duration {
