@@ -375,20 +375,23 @@ impl Change<'_> {
                 _ => return Err(self.mismatch(state, "a smooth limiter")),
             },
         };
-        let each = |count: u64| nanos(per.as_nanos() * u128::from(count) / u128::from(limit));
+        // One unit costs whole nanoseconds, rounded up, and the burst is as many of these: exact from then on, and
+        // never faster than asked. Rounded down, a unit of a fast limit costs less than it should, or nothing.
+        let each = per.as_nanos().div_ceil(u128::from(limit));
+        let full = nanos(each * u128::from(limit));
         let remaining = |ahead: Duration| {
-            let room = per.saturating_sub(ahead).as_nanos() * u128::from(limit) / per.as_nanos();
-            u64::try_from(room).unwrap_or(limit).min(limit)
+            let room = full.saturating_sub(ahead).as_nanos() / each;
+            u64::try_from(room).unwrap_or(limit)
         };
-        let after = if take > limit { None } else { Some(ahead.saturating_add(each(take))) };
+        let after = (take <= limit).then(|| ahead.saturating_add(nanos(each * u128::from(take))));
         match after {
-            Some(after) if after <= per => {
-                let next = self.limiter(CellValue::Gcra { ahead: after }, per);
+            Some(after) if after <= full => {
+                let next = self.limiter(CellValue::Gcra { ahead: after }, full);
                 let full_in = self.as_asked(after);
                 Ok((Some(next), CellReply::Admitted { remaining: remaining(after), full_in }))
             }
             _ => {
-                let retry_after = after.map(|after| self.as_asked(after - per));
+                let retry_after = after.map(|after| self.as_asked(after - full));
                 Ok((self.state.cloned(), CellReply::Limited { remaining: remaining(ahead), retry_after }))
             }
         }
@@ -464,9 +467,9 @@ impl Change<'_> {
     }
 
     /// A limiter that is full again is as good as none: it is forgotten by itself.
-    fn limiter(&self, value: CellValue, per: Duration) -> CellState {
+    fn limiter(&self, value: CellValue, full_in: Duration) -> CellState {
         let mut next = self.next(value);
-        next.keep = Some(next.keep.map_or(per, |keep| keep.max(per)));
+        next.keep = Some(next.keep.map_or(full_in, |keep| keep.max(full_in)));
         next
     }
 
