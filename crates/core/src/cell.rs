@@ -409,7 +409,7 @@ impl Change<'_> {
         } else {
             next.write_mark = next.write_mark.max(token.as_u64());
         }
-        let current = next.read(self.now);
+        let current = self.state.and_then(|state| state.read(self.now));
         Ok((Some(next), CellReply::Entered { current }))
     }
 
