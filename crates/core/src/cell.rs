@@ -233,6 +233,9 @@ impl CellOp {
     /// Refuses an operation outside the limits, before anything is sent.
     pub fn check(&self) -> Result<()> {
         match &self.action {
+            CellAction::FenceEnter { token, .. } | CellAction::FencedPut { token, .. } if token.as_u64() == 0 => {
+                Err(Error::invalid("token", "zero is no token"))
+            }
             CellAction::Put { value, .. } | CellAction::FencedPut { value: Some(value), .. } => limits::value(value),
             CellAction::Window { limit, per, .. } | CellAction::Gcra { limit, per, .. } => {
                 if *limit == 0 || u64::from(limits::PERMITS_MAX) < *limit {
