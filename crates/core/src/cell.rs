@@ -491,3 +491,6 @@ impl Change<'_> {
 fn nanos(nanos: u128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;
