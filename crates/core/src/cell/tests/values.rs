@@ -157,6 +157,18 @@ fn a_cell_is_forgotten_when_its_time_is_over_without_a_change() {
 }
 
 #[test]
+fn every_change_says_anew_how_long_the_cell_is_kept() {
+    let mut bench = Bench::default();
+    bench.kept(CellAction::Add { by: 1 }, nanos(100)).unwrap();
+    bench.get(CellAction::Add { by: 1 });
+    bench.now = 1_000;
+    assert_eq!(bench.text().as_deref(), Some("2"), "a change without a time keeps it");
+    bench.kept(CellAction::Add { by: 1 }, nanos(100)).unwrap();
+    bench.now = 1_100;
+    assert_eq!(bench.text(), None);
+}
+
+#[test]
 fn a_forgotten_cell_may_become_another_sort() {
     let makers = one_of_each();
     for (word, mut bench) in makers.iter().cloned() {
