@@ -47,11 +47,13 @@ pub struct Line {
 }
 
 /// What one call did to a line, so that a store writes the difference and wakes the right claims.
+///
+/// The difference is `removed`, then `touched`: a claim that had ended and comes again is in both, with a new order.
 #[derive(Debug)]
 pub struct Step<T> {
     /// The answer to the caller.
     pub answer: T,
-    /// Claims that are no longer there.
+    /// Claims whose entries are no longer there.
     pub removed: Vec<ClaimId>,
     /// The claim that is new or changed.
     pub touched: Option<ClaimId>,
@@ -320,3 +322,6 @@ fn agree(other: &Entry, claim: &Claim) -> Result<()> {
     )
     .with_hint("use another name, or the same kind and capacity everywhere"))
 }
+
+#[cfg(test)]
+mod tests;
