@@ -87,7 +87,7 @@ proptest! {
                     }
                 }
                 Op::Renew { who, lease } => { line.renew(id(who), ticks(lease), at(now)); }
-                Op::Leave { who, keep } => { line.leave(id(who), ticks(keep), at(now)); }
+                Op::Leave { who, keep } => { line.leave(id(who), ticks(keep).into(), at(now)); }
                 Op::Pass { .. } => {}
             }
             let held = inside(&line.entries);

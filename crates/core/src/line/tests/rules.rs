@@ -3,7 +3,7 @@
 use crate::claim::{Claim, Patience, Token};
 use crate::error::ErrorKind;
 use crate::line::{Line, Step};
-use crate::store::{Left, Renewal, Standing};
+use crate::store::{Keep, Left, Renewal, Standing};
 
 use super::{Ask, at, id, ticks};
 
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     fn leave(&mut self, who: u8, keep: u64, now: u64) -> Left {
-        self.line.leave(id(who), ticks(keep), at(now)).answer
+        self.line.leave(id(who), ticks(keep).into(), at(now)).answer
     }
 }
 
@@ -120,7 +120,7 @@ fn a_kept_name_is_freed_at_once_by_leaving_without_keeping() {
     bench.enter(mutex(1), 0);
     bench.leave(1, 9, 0);
     bench.enter(mutex(2), 0);
-    let step = bench.line.leave(id(1), ticks(0), at(1));
+    let step = bench.line.leave(id(1), ticks(0).into(), at(1));
     assert_eq!((step.answer, step.removed, step.admitted), (Left::NotHeld, vec![id(1)], vec![id(2)]));
 }
 
@@ -139,7 +139,7 @@ fn leaving_when_absent_changes_nothing() {
     let mut bench = Bench::default();
     bench.enter(mutex(1), 0);
     let before = bench.line.entries.clone();
-    let step = bench.line.leave(id(7), ticks(3), at(1));
+    let step = bench.line.leave(id(7), ticks(3).into(), at(1));
     assert_eq!(step.answer, Left::NotHeld);
     assert!(!step.changed() && step.admitted.is_empty());
     assert_eq!(bench.line.entries, before);
@@ -202,7 +202,7 @@ fn a_dead_waiter_does_not_stall_the_line() {
     let answer = bench.enter(mutex(3), 2);
     let expected = Standing::Waiting { ahead: 1, behind: Some(1), moves_in: Some(ticks(3)) };
     assert_eq!(answer, expected, "the second asked no more, and is out");
-    let step = bench.line.leave(id(1), ticks(0), at(3));
+    let step = bench.line.leave(id(1), ticks(0).into(), at(3));
     assert_eq!(step.admitted, [id(3)]);
 }
 
@@ -215,7 +215,7 @@ fn a_release_wakes_every_reader_that_came_in_and_no_writer() {
     }
     bench.enter(Ask::new(5, 9, 9), 0);
     bench.enter(Ask::new(6, 1, 9), 0);
-    let step = bench.line.leave(id(1), ticks(0), at(1));
+    let step = bench.line.leave(id(1), ticks(0).into(), at(1));
     assert_eq!(step.admitted, [id(2), id(3), id(4)]);
 }
 
@@ -227,7 +227,7 @@ fn whoever_comes_by_wakes_those_whom_an_ended_claim_kept_out() {
         bench.enter(mutex(2), 1);
     }
     // The first ends at two ticks; an unrelated leave finds it.
-    let step = bench.line.leave(id(9), ticks(0), at(2));
+    let step = bench.line.leave(id(9), ticks(0).into(), at(2));
     assert_eq!((step.answer, step.removed, step.admitted), (Left::NotHeld, vec![id(1)], vec![id(2)]));
 }
 
@@ -256,10 +256,23 @@ fn extreme_numbers_and_times_do_not_panic() {
                     line.enter(&claim, now, u64::MAX - 9 + u64::from(who)).unwrap();
                 }
                 line.renew(id(1), keep, later);
-                line.leave(id(1), keep, later);
-                line.leave(id(2), keep, now);
+                line.leave(id(1), keep.into(), later);
+                line.leave(id(2), keep.into(), now);
                 line.view(&crate::name::Name::new("a").unwrap(), later);
             }
         }
     }
+}
+
+#[test]
+fn a_broken_hold_keeps_the_rest_of_its_lease_and_no_more() {
+    let mut bench = Bench::default();
+    bench.enter(mutex(1), 0);
+    let end = bench.line.get(id(1)).unwrap().expires;
+    assert_eq!(bench.line.leave(id(1), Keep::Lease, at(1)).answer, Left::Released);
+    let entry = bench.line.get(id(1)).unwrap();
+    assert!(entry.left && entry.expires == end);
+    assert_eq!(bench.renew(1, 99, 1), Renewal::Gone);
+    assert!(is_waiting(&bench.enter(mutex(2), 1)));
+    assert_eq!(bench.line.leave(id(2), Keep::Lease, at(1)).removed, [id(2)], "one that only waited is out at once");
 }

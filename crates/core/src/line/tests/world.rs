@@ -59,7 +59,7 @@ impl World {
                 }
             }
             Op::Renew { who, lease } => told(self.line.renew(id(who), super::ticks(lease), now), Answer::Renewal),
-            Op::Leave { who, keep } => told(self.line.leave(id(who), super::ticks(keep), now), Answer::Left),
+            Op::Leave { who, keep } => told(self.line.leave(id(who), super::ticks(keep).into(), now), Answer::Left),
             Op::Pass { ticks } => {
                 self.now += ticks;
                 (Answer::Nothing, Told::default())
