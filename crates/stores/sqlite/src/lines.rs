@@ -59,15 +59,13 @@ pub(crate) fn peek(batch: &mut Batch<'_>, lock: &Name, now: Moment) -> Result<Lo
 }
 
 fn read(batch: &mut Batch<'_>, lock: &Name, now: Moment, note: bool) -> Result<Loaded, Trouble> {
-    let mut statement = batch.connection.prepare_cached(sql::LINE)?;
-    let mut rows = statement.query([lock.as_str()])?;
+    let mut rows = batch.hot.line.query([lock.as_str()])?;
     // All rows are understood before anything is written.
     let mut kept = Vec::new();
     while let Some(row) = rows.next()? {
         kept.push(parse(row)?);
     }
     drop(rows);
-    drop(statement);
     let mut entries = Vec::with_capacity(kept.len());
     for mut claim in kept {
         if claim.epoch != batch.setting.epoch.0 {
@@ -165,9 +163,9 @@ pub(crate) fn save<T>(
     }
 }
 
-fn remove(batch: &Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
+fn remove(batch: &mut Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
     let key = params![lock.as_str(), signed(order)];
-    batch.connection.prepare_cached(sql::CLAIM_DROP)?.execute(key)?;
+    batch.hot.claim_drop.execute(key)?;
     if batch.sightings {
         batch.connection.prepare_cached(sql::SIGHTING_DROP)?.execute(key)?;
     }
@@ -175,8 +173,8 @@ fn remove(batch: &Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
 }
 
 /// What is written is stamped by our clock, whoever stamped it before.
-fn put(batch: &Batch<'_>, lock: &Name, entry: &Entry, now: Moment) -> Result<(), Trouble> {
-    batch.connection.prepare_cached(sql::CLAIM_PUT)?.execute(params![
+fn put(batch: &mut Batch<'_>, lock: &Name, entry: &Entry, now: Moment) -> Result<(), Trouble> {
+    batch.hot.claim_put.execute(params![
         lock.as_str(),
         signed(entry.order),
         entry.id.to_bytes(),

@@ -58,6 +58,9 @@ pub(crate) struct Place {
 /// The smallest page that SQLite knows, in bytes.
 const PAGE_MIN: u64 = 512;
 
+/// What SQLite keeps beside the file.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
 /// Device and inode: is it still the same file?
 pub(crate) type FileId = (u64, u64);
 
@@ -106,12 +109,26 @@ impl Place {
         file_id(&self.path)
     }
 
+    /// Gives the files that SQLite made beside the database the group of the database, as only root's SQLite does.
+    /// Another user may come in between and be denied; a directory with the set-group-id bit spares that.
+    pub(crate) fn share_companions(&self) {
+        if let Some(group) = self.access.group {
+            for suffix in COMPANIONS {
+                std::os::unix::fs::chown(beside(&self.path, suffix), None, Some(group)).ok();
+            }
+        }
+    }
+
     /// The directory of the wake files.
     pub(crate) fn wake_directory(&self) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push("-wake");
-        name.into()
+        beside(&self.path, "-wake")
     }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Which file or directory stands at the path now.
@@ -134,7 +151,17 @@ fn make_file(path: &Path, mode: u32) -> io::Result<()> {
     fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map(drop)
 }
 
+/// May we write the file, its directory and its companions, as far as their permissions tell?
+pub(crate) fn may_write(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let files = Access::READ_OK | Access::WRITE_OK;
+    let directory = access(path.parent().unwrap_or(path), files | Access::EXEC_OK);
+    let refused = |path: &Path| access(path, files).is_err_and(|error| error != rustix::io::Errno::NOENT);
+    directory.is_ok() && !refused(path) && !COMPANIONS.iter().any(|suffix| refused(&beside(path, suffix)))
+}
+
 /// File systems on which memory mapped or locked by two machines, or by host and guest, is not shared.
+#[cfg(any(target_os = "linux", test))]
 const UNSAFE: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -157,6 +184,7 @@ const UNSAFE: &[(u64, &str)] = &[
     (0xbacb_acbc, "vmhgfs"),
 ];
 
+#[cfg(any(target_os = "linux", test))]
 fn unsafe_name(magic: u64) -> Option<&'static str> {
     UNSAFE.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }

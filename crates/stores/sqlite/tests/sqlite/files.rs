@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use lockkeeper_core::cell::{CellAction, CellOp};
 use lockkeeper_core::store::{Held, Keep, Page, Renewal, Standing, Store};
@@ -202,7 +203,17 @@ async fn a_file_that_is_kept_busy_is_unavailable() {
 
 /// Root may do anything, so that somebody else has to try.
 fn as_user(uid: u32, gid: u32, path: &Path) -> Option<String> {
-    let spawned = child(&[], "try", path).uid(uid).gid(gid).spawn();
+    run_as(child(&[], "try", path).uid(uid).gid(gid))
+}
+
+/// A user who is in the group besides one of its own.
+fn as_member(uid: u32, group: u32, path: &Path) -> Option<String> {
+    let (uid, group) = (uid.to_string(), group.to_string());
+    run_as(&mut child(&["setpriv", "--reuid", &uid, "--regid", &uid, "--groups", &group], "try", path))
+}
+
+fn run_as(command: &mut Command) -> Option<String> {
+    let spawned = command.spawn();
     let Ok(tried) = spawned else {
         eprintln!("SKIPPED: this program cannot be run as another user here");
         return None;
@@ -246,8 +257,10 @@ async fn a_group_shares_a_file_in_its_directory() {
     chmod(bench.directory.path(), 0o755);
     chmod(&shared, 0o770);
     let file = shared.join("locks.db");
-    let Some(first) = as_user(60_001, group, &file) else { return };
+    let Some(first) = as_member(60_001, group, &file) else { return };
     assert_eq!(first, "held");
-    assert_eq!(as_user(60_002, group, &file).unwrap(), "refused", "the lease of the first runs for a second");
+    // The lease of the first runs for a second.
+    assert_eq!(as_member(60_002, group, &file).unwrap(), "refused");
+    assert_eq!(as_user(60_004, group, &file).unwrap(), "refused");
     assert!(as_user(60_003, 60_003, &file).unwrap().starts_with("denied"));
 }

@@ -148,7 +148,7 @@ async fn relay(path: &Path) {
 async fn try_once(path: &Path) {
     match Sqlite::open(Options::at(path)).await {
         Err(error) => say(format!("{} {}", error.kind().as_str(), error.hint().unwrap_or("without a hint"))),
-        Ok(store) => match store.enter(&name("held"), &at_once(Duration::from_secs(1))).await {
+        Ok(store) => match store.enter(&name("held"), &at_once(Duration::from_secs(2))).await {
             Err(error) => say(format!("{} {}", error.kind().as_str(), error.hint().unwrap_or("without a hint"))),
             Ok(standing) => say(if is_held(&standing) { "held" } else { "refused" }),
         },
@@ -186,6 +186,18 @@ async fn processes_count_without_losing_any() {
     }
     let text = std::fs::read_to_string(&number).unwrap();
     assert!(text.starts_with("160 "), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_may_make_the_file_at_once() {
+    let bench = Bench::new();
+    for round in 0..12 {
+        let path = bench.directory.path().join(format!("new/{round}/locks.db"));
+        let children: Vec<_> = (0..5).map(|_| child(&[], "try", &path).spawn().unwrap()).collect();
+        let mut said: Vec<_> = children.into_iter().flat_map(said_by).collect();
+        said.sort();
+        assert_eq!(said, ["held", "refused", "refused", "refused", "refused"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
