@@ -6,9 +6,9 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-pub(crate) fn law(store: &str, law: &str, outcome: &str, why: &str) {
+pub(crate) fn law(store: &str, kind: &str, law: &str, outcome: &str, why: &str) {
     let Some(folder) = std::env::var_os("LOCKKEEPER_LAWS_DIR") else { return };
-    let line = serde_json::json!({ "store": store, "law": law, "outcome": outcome, "why": why });
+    let line = serde_json::json!({ "store": store, "kind": kind, "law": law, "outcome": outcome, "why": why });
     let path = PathBuf::from(folder).join(format!("{}.jsonl", std::process::id()));
     // One write per line: lines of tests that run side by side do not mix.
     let written = OpenOptions::new()

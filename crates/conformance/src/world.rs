@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use lockkeeper_core::layers::{Check, wrap};
 use lockkeeper_core::store::{Profile, SharedStore};
-use lockkeeper_core::{Builder, Claim, ClaimId, Keeper, LockKind, Name, Owner, Patience};
+use lockkeeper_core::{Builder, Claim, ClaimId, Keeper, Name, Owner, Patience};
 
+use crate::exclusive::{Exclusive, Lock};
 use crate::record;
 
 /// No law takes longer than this, on the slowest machine.
@@ -36,6 +37,7 @@ struct Inner {
     law: &'static str,
     serial: AtomicU64,
     flaky: bool,
+    exclusive: Exclusive,
     processes: Option<(String, PathBuf)>,
 }
 
@@ -53,6 +55,7 @@ impl World {
             law: "",
             serial: AtomicU64::new(0),
             flaky: false,
+            exclusive: Exclusive::Mutex,
             processes: None,
         }))
     }
@@ -67,6 +70,12 @@ impl World {
     #[must_use]
     pub fn with_processes(self, url: String, taker: PathBuf) -> Self {
         self.with(|inner| inner.processes = Some((url, taker)))
+    }
+
+    /// The laws of the mutex are tried on this instead.
+    #[must_use]
+    pub fn exclusive(self, exclusive: Exclusive) -> Self {
+        self.with(|inner| inner.exclusive = exclusive)
     }
 
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -99,14 +108,20 @@ impl World {
         Name::new(&format!("{}/{unique:08x}/{serial}", self.0.law)).expect("names of laws are names")
     }
 
-    /// A claim for a mutex, with a lease that does not end during a law.
+    /// The lock under test: a mutex, or what has to behave like one.
+    pub fn lock(&self, keeper: &Keeper, name: &Name) -> Lock {
+        self.0.exclusive.of(keeper, name.as_str())
+    }
+
+    /// A claim for the lock under test, with a lease that does not end during a law.
     pub fn claim(&self) -> Claim {
+        let (kind, weight, capacity) = self.0.exclusive.numbers();
         Claim {
             id: ClaimId::random().expect("random numbers"),
             owner: Owner::new(self.0.law).expect("a law's name is a label"),
-            kind: LockKind::Mutex,
-            weight: 1,
-            capacity: 1,
+            kind,
+            weight,
+            capacity,
             lease: Duration::from_secs(30),
             delay: Duration::ZERO,
             fair: false,
@@ -117,12 +132,17 @@ impl World {
 
     /// The shortest lease that a busy machine can be expected to renew in time.
     pub async fn short_lease(&self) -> Duration {
-        self.profile().await.lease_min.max(Duration::from_millis(900))
+        self.profile().await.lease_min.max(Duration::from_millis(2_000))
     }
 
     /// What the store promises.
     pub async fn profile(&self) -> Profile {
         self.store().await.profile().clone()
+    }
+
+    /// Which lock is under test.
+    pub fn kind(&self) -> Exclusive {
+        self.0.exclusive
     }
 
     /// Does the store lose calls?
@@ -147,12 +167,16 @@ impl World {
 }
 
 /// Tries one law in a runtime of its own, bounded in time, and writes down how it ended.
-pub fn judge<F>(law: &'static str, world: World, trial: F)
+pub fn judge<F>(topic: &'static str, law: &'static str, world: World, trial: F)
 where
     F: FnOnce(World) -> Pin<Box<dyn Future<Output = Outcome> + Send>>,
 {
     let world = world.with(|inner| inner.law = law);
     let store = world.0.store.clone();
+    let kind = match world.0.exclusive {
+        Exclusive::Mutex => topic.to_owned(),
+        other => format!("{topic}, {}", other.word()),
+    };
     let attempt = AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -161,15 +185,15 @@ where
         outcome.unwrap_or_else(|_| panic!("the law took longer than {TIME_LIMIT:?}"))
     });
     match catch_unwind(attempt) {
-        Ok(Ok(())) => record::law(&store, law, "passed", ""),
+        Ok(Ok(())) => record::law(&store, &kind, law, "passed", ""),
         Ok(Err(Skip(why))) => {
-            eprintln!("SKIPPED {store} {law}: {why}");
-            record::law(&store, law, "skipped", &why);
+            eprintln!("SKIPPED {store} {kind} {law}: {why}");
+            record::law(&store, &kind, law, "skipped", &why);
         }
         Err(panic) => {
             let why = panic.downcast_ref::<String>().map(String::as_str);
             let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            record::law(&store, law, "failed", why);
+            record::law(&store, &kind, law, "failed", why);
             resume_unwind(panic);
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lockkeeper_conformance::{World, suite};
+use lockkeeper_conformance::{Exclusive, World, exclusive_suite, suite};
 use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
@@ -56,7 +56,11 @@ fn fresh_folder() -> PathBuf {
 }
 
 suite!(sqlite, sqlite());
+exclusive_suite!(sqlite_semaphore_of_one, sqlite().exclusive(Exclusive::Semaphore));
+exclusive_suite!(sqlite_write_lock, sqlite().exclusive(Exclusive::Write));
 suite!(memory, on("memory", Memory::shared()));
+exclusive_suite!(memory_semaphore_of_one, on("memory", Memory::shared()).exclusive(Exclusive::Semaphore));
+exclusive_suite!(memory_write_lock, on("memory", Memory::shared()).exclusive(Exclusive::Write));
 suite!(check, under("memory+check", Check::default()));
 suite!(timeout, under("memory+timeout", Timeout { after: Duration::from_secs(10) }));
 suite!(retry, under("memory+retry", Retry { attempts: 3, pause: Duration::from_millis(1) }));

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::{Claim, ClaimId, Patience};
+use crate::claim::{Claim, ClaimId};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
@@ -226,11 +226,8 @@ struct Pending {
 impl Pending {
     fn new(shared: &Arc<Shared>, request: &Request) -> Self {
         let claim = &request.claim;
-        let lease = match claim.patience {
-            Patience::Now => claim.store_lease(),
-            Patience::Queue => claim.store_lease().max(claim.waiting_lease()),
-        };
-        Self { shared: shared.clone(), name: request.name.clone(), id: claim.id, lease, may_stand: false }
+        let (name, lease) = (request.name.clone(), claim.store_lease());
+        Self { shared: shared.clone(), name, id: claim.id, lease, may_stand: false }
     }
 }
 

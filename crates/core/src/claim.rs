@@ -254,6 +254,8 @@ pub enum Patience {
     Now,
     /// It stands in line.
     Queue,
+    /// It must stand already: a question or a change that never makes a claim. Absent, it is refused.
+    Present,
 }
 
 /// One claim: a weight out of a capacity, with a lease. What `enter` is given.

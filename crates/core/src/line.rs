@@ -104,6 +104,7 @@ impl Line {
         let known = self.entries.iter().position(|entry| entry.id == claim.id);
         let answer = match known {
             Some(at) => self.ask(at, claim, now),
+            None if claim.patience == Patience::Present => Standing::Refused { retry_after: None },
             None => self.join(claim, now, order),
         };
         let mut touched = Some(claim.id);
@@ -253,7 +254,7 @@ impl Line {
                 Standing::Held { token: Token::of_number(entry.order), lease: now.until(entry.expires) }
             }
             (_, Patience::Now) => Standing::Refused { retry_after: moves_in },
-            (verdict, Patience::Queue) => {
+            (verdict, Patience::Queue | Patience::Present) => {
                 entry.expires = entry.expires.max(now + claim.waiting_lease());
                 let behind = match verdict {
                     Verdict::Behind(order) => Some(order),

@@ -1,20 +1,25 @@
 //! A process that takes one lock and then does as it is told on its standard input, to be killed and stopped by laws.
 //!
-//! `taker URL NAME LEASE_MS` says `held TOKEN`, and `lost …` if it is. Orders: `check` says `held: yes|no`;
+//! `taker URL NAME LEASE_MS KIND` says `held TOKEN`, and `lost …` if it is. Orders: `check` says `held: yes|no`;
 //! `release` releases and says how that went; `count N FILE` takes the lock N times and counts in a file.
 
 use std::time::Duration;
 
 use lockkeeper::{Hold, Keeper};
+use lockkeeper_conformance::{Exclusive, Lock};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [url, name, lease_ms] = arguments.as_slice() else { return Err("usage: taker URL NAME LEASE_MS".into()) };
+    let [url, name, lease_ms, kind] = arguments.as_slice() else {
+        return Err("usage: taker URL NAME LEASE_MS KIND".into());
+    };
     let lease = Duration::from_millis(lease_ms.parse()?);
     let keeper = Keeper::connect(url).await?;
-    let mut held = Some(take(&keeper, name, lease).await?);
+    let kind = Exclusive::named(kind).ok_or("a kind that is not known")?;
+    let lock = kind.of(&keeper, name).lease(lease).wait(Duration::from_secs(100));
+    let mut held = Some(take(&lock).await?);
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     while let Some(order) = orders.next_line().await? {
         let words: Vec<&str> = order.split(' ').collect();
@@ -30,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             (["count", rounds, file], hold) => {
                 drop(hold);
                 for _ in 0..rounds.parse()? {
-                    count(&keeper, name, lease, file).await?;
+                    count(&lock, file).await?;
                 }
                 println!("counted");
             }
@@ -40,8 +45,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn take(keeper: &Keeper, name: &str, lease: Duration) -> Result<Hold, lockkeeper::Error> {
-    let hold = keeper.mutex(name).lease(lease).wait(Duration::from_secs(100)).lock().await?;
+async fn take(lock: &Lock) -> Result<Hold, lockkeeper::Error> {
+    let hold = lock.lock().await?;
     println!("held {}", hold.token().map_or(0, |token| token.as_u64()));
     let lost = hold.lost();
     tokio::spawn(async move { println!("lost: {}", lost.await) });
@@ -49,8 +54,8 @@ async fn take(keeper: &Keeper, name: &str, lease: Duration) -> Result<Hold, lock
 }
 
 /// Reads, adds one and writes, which loses counts unless it is done one at a time.
-async fn count(keeper: &Keeper, name: &str, lease: Duration, file: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let hold = keeper.mutex(name).lease(lease).wait(Duration::from_secs(100)).lock().await?;
+async fn count(lock: &Lock, file: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let hold = lock.lock().await?;
     let seen: u64 = tokio::task::block_in_place(|| std::fs::read_to_string(file))?.parse()?;
     tokio::task::yield_now().await;
     tokio::task::block_in_place(|| std::fs::write(file, (seen + 1).to_string()))?;

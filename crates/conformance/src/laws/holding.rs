@@ -5,24 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lockkeeper_core::store::{Keep, Order, Tokens};
-use lockkeeper_core::{Effect, ErrorKind, Keeper};
+use lockkeeper_core::{Effect, ErrorKind, Hold, Keeper, Name};
 use tokio::task::JoinSet;
 
-use super::{SOON, standing, until_standing};
+use super::{SOON, release, standing, until_standing};
 use crate::{Outcome, World};
 
 /// Waits as long as a law may take.
-async fn lock(keeper: &Keeper, name: &str) -> lockkeeper_core::Hold {
-    keeper.mutex(name).wait(SOON * 4).lock().await.expect("a lock")
-}
-
-/// A release that was not confirmed still releases.
-async fn release(hold: lockkeeper_core::Hold) {
-    match hold.release().await {
-        Ok(()) => {}
-        Err(error) if error.effect() == Effect::Unknown => {}
-        Err(error) => panic!("release: {error:?}"),
-    }
+async fn lock(world: &World, keeper: &Keeper, name: &Name) -> Hold {
+    world.lock(keeper, name).wait(SOON * 4).lock().await.expect("a lock")
 }
 
 /// Four clients with three tasks each: nobody is ever in together, every round is counted, every token is greater.
@@ -36,11 +27,11 @@ pub async fn two_never_hold_at_once(world: World) -> Outcome {
     for _ in 0..4 {
         let keeper = world.keeper().await;
         for _ in 0..3 {
-            let (keeper, name) = (keeper.clone(), name.clone());
+            let (world, keeper, name) = (world.clone(), keeper.clone(), name.clone());
             let (inside, total, last) = (inside.clone(), total.clone(), last.clone());
             tasks.spawn(async move {
                 for _ in 0..ROUNDS {
-                    let hold = lock(&keeper, name.as_str()).await;
+                    let hold = lock(&world, &keeper, &name).await;
                     assert!(!inside.swap(true, Ordering::SeqCst), "two hold at once");
                     let seen = total.load(Ordering::SeqCst);
                     tokio::task::yield_now().await;
@@ -72,7 +63,7 @@ pub async fn tokens_rise_between_conflicting_holds(world: World) -> Outcome {
     let keepers = [world.keeper().await, world.keeper().await];
     let mut last = None;
     for round in 0..20 {
-        let hold = lock(&keepers[round % 2], name.as_str()).await;
+        let hold = lock(&world, &keepers[round % 2], &name).await;
         assert!(hold.token() > last, "{:?} after {last:?}", hold.token());
         last = hold.token();
         if round % 3 == 0 {
@@ -87,12 +78,12 @@ pub async fn tokens_rise_between_conflicting_holds(world: World) -> Outcome {
 /// A held lock is `None` to those who try, and free again after its release.
 pub async fn a_held_lock_is_not_taken_twice(world: World) -> Outcome {
     let (one, other, name) = (world.keeper().await, world.keeper().await, world.name());
-    let hold = one.mutex(name.as_str()).try_lock().await.expect("an answer").expect("it is free");
-    assert!(other.mutex(name.as_str()).try_lock().await.expect("an answer").is_none());
-    assert!(one.mutex(name.as_str()).try_lock().await.expect("an answer").is_none());
+    let hold = world.lock(&one, &name).try_lock().await.expect("an answer").expect("it is free");
+    assert!(world.lock(&other, &name).try_lock().await.expect("an answer").is_none());
+    assert!(world.lock(&one, &name).try_lock().await.expect("an answer").is_none());
     release(hold).await;
     // Under lost replies a release may still be on its way.
-    release(lock(&other, name.as_str()).await).await;
+    release(lock(&world, &other, &name).await).await;
     Ok(())
 }
 
@@ -100,14 +91,14 @@ pub async fn a_held_lock_is_not_taken_twice(world: World) -> Outcome {
 pub async fn a_hold_outlives_its_lease(world: World) -> Outcome {
     let (keeper, other, name) = (world.keeper().await, world.keeper().await, world.name());
     let lease = world.short_lease().await;
-    let hold = keeper.mutex(name.as_str()).lease(lease).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).lease(lease).lock().await.expect("a lock");
     let end = Instant::now() + lease * 3;
     let mut seen = hold.deadline();
     while Instant::now() < end {
         let moved = tokio::time::timeout(SOON, hold.deadline_after(seen)).await.expect("a renewal");
         assert!(moved > seen && hold.is_held());
         seen = moved;
-        assert!(other.mutex(name.as_str()).try_lock().await.expect("an answer").is_none());
+        assert!(world.lock(&other, &name).try_lock().await.expect("an answer").is_none());
     }
     release(hold).await;
     Ok(())
@@ -116,8 +107,8 @@ pub async fn a_hold_outlives_its_lease(world: World) -> Outcome {
 /// C6: a hold that goes out of scope is released in the background.
 pub async fn a_dropped_hold_is_released(world: World) -> Outcome {
     let (keeper, other, name) = (world.keeper().await, world.keeper().await, world.name());
-    drop(lock(&keeper, name.as_str()).await);
-    release(lock(&other, name.as_str()).await).await;
+    drop(lock(&world, &keeper, &name).await);
+    release(lock(&world, &other, &name).await).await;
     until_standing(&world.store().await, &name, 0, SOON).await;
     Ok(())
 }
@@ -126,8 +117,8 @@ pub async fn a_dropped_hold_is_released(world: World) -> Outcome {
 pub async fn a_release_says_what_happened(world: World) -> Outcome {
     world.needs_every_call()?;
     let (keeper, name) = (world.keeper().await, world.name());
-    lock(&keeper, name.as_str()).await.release().await.expect("it was ours");
-    let hold = lock(&keeper, name.as_str()).await;
+    lock(&world, &keeper, &name).await.release().await.expect("it was ours");
+    let hold = lock(&world, &keeper, &name).await;
     keeper.break_claim(name.as_str(), hold.claim_id(), Keep::Nothing).await.expect("an answer");
     let error = hold.release().await.expect_err("it was broken");
     assert_eq!((error.kind(), error.effect()), (ErrorKind::Lost, Effect::None));
@@ -137,8 +128,8 @@ pub async fn a_release_says_what_happened(world: World) -> Outcome {
 /// Spinning gets in too, without ever standing in line.
 pub async fn a_spinning_lock_gets_in(world: World) -> Outcome {
     let (keeper, other, name) = (world.keeper().await, world.keeper().await, world.name());
-    let hold = lock(&keeper, name.as_str()).await;
-    let spinning = other.mutex(name.as_str()).spin().wait(SOON);
+    let hold = lock(&world, &keeper, &name).await;
+    let spinning = world.lock(&other, &name).spin().wait(SOON);
     let spinner = tokio::spawn(async move { spinning.lock().await });
     let store = world.store().await;
     for _ in 0..20 {
@@ -153,7 +144,7 @@ pub async fn a_spinning_lock_gets_in(world: World) -> Outcome {
 /// A fair lock is only made where the line is served in order.
 pub async fn a_fair_lock_needs_order(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
-    let fair = keeper.mutex(name.as_str()).fair().wait(SOON).lock().await;
+    let fair = world.lock(&keeper, &name).fair().wait(SOON).lock().await;
     match world.profile().await.order {
         Order::Fifo => release(fair.expect("it is supported")).await,
         Order::Barging => assert_eq!(fair.expect_err("it is not").kind(), ErrorKind::Unsupported),
@@ -164,7 +155,7 @@ pub async fn a_fair_lock_needs_order(world: World) -> Outcome {
 /// What is outside the limits is `Invalid`, with nothing sent.
 pub async fn bad_input_changes_nothing(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
-    let mutex = || keeper.mutex(name.as_str());
+    let mutex = || world.lock(&keeper, &name);
     let tries = [
         keeper.mutex("").lock().await,
         keeper.mutex("a//b").lock().await,
@@ -185,12 +176,12 @@ pub async fn bad_input_changes_nothing(world: World) -> Outcome {
 /// Closing a keeper ends its holds, tells them, and frees their locks at once.
 pub async fn closing_a_keeper_releases_its_holds(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
-    let hold = lock(&keeper, name.as_str()).await;
+    let hold = lock(&world, &keeper, &name).await;
     let lost = hold.lost();
     keeper.close().await.expect("it closes");
     tokio::time::timeout(SOON, lost).await.expect("it is told");
     assert!(!hold.is_held());
-    assert_eq!(keeper.mutex(name.as_str()).try_lock().await.expect_err("it is closed").kind(), ErrorKind::Closed);
+    assert_eq!(world.lock(&keeper, &name).try_lock().await.expect_err("it is closed").kind(), ErrorKind::Closed);
     assert_eq!(standing(&world.store().await, &name).await, 0);
     Ok(())
 }
@@ -200,9 +191,9 @@ pub async fn at_least_keeps_the_name_taken(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
     let at_least = Duration::from_millis(700);
     let before = Instant::now();
-    let hold = keeper.mutex(name.as_str()).at_least(at_least).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).at_least(at_least).wait(SOON).lock().await.expect("a lock");
     release(hold).await;
-    let next = lock(&keeper, name.as_str()).await;
+    let next = lock(&world, &keeper, &name).await;
     assert!(before.elapsed() >= at_least, "in after {:?}", before.elapsed());
     release(next).await;
     Ok(())
@@ -211,7 +202,7 @@ pub async fn at_least_keeps_the_name_taken(world: World) -> Outcome {
 /// Work that runs under a hold is dropped when the hold is lost, and only then.
 pub async fn work_is_cancelled_when_the_hold_is_lost(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
-    let hold = keeper.mutex(name.as_str()).lease(world.short_lease().await).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).lease(world.short_lease().await).wait(SOON).lock().await.expect("a lock");
     assert_eq!(hold.run(async { 7 }).await.expect("it is held"), 7);
     let id = hold.claim_id();
     let breaker = tokio::spawn(async move {

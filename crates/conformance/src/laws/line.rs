@@ -61,6 +61,19 @@ pub async fn an_impatient_claim_leaves_nothing_behind(world: World) -> Outcome {
     Ok(())
 }
 
+/// A question that must not make a claim does not: absent it is refused, present it is answered.
+pub async fn asking_alone_makes_no_claim(world: World) -> Outcome {
+    let (store, lock) = (world.store().await, world.name());
+    let mut claim = lockkeeper_core::Claim { patience: Patience::Present, ..world.claim() };
+    assert!(matches!(enter(&store, &lock, &claim).await, Standing::Refused { .. }));
+    assert_eq!(standing(&store, &lock).await, 0);
+    claim.patience = Patience::Queue;
+    let token = hold(&store, &lock, &claim).await;
+    claim.patience = Patience::Present;
+    assert_eq!(hold(&store, &lock, &claim).await, token);
+    Ok(())
+}
+
 /// C5: nobody frees somebody else's lock.
 pub async fn a_leave_compares_the_claim(world: World) -> Outcome {
     let (store, lock, claim) = (world.store().await, world.name(), world.claim());
@@ -163,7 +176,7 @@ pub async fn inspect_pages_by_name(world: World) -> Outcome {
         for view in views.iter().filter(|view| names.contains(&view.name)) {
             let states: Vec<_> = view.claims.iter().map(|claim| claim.state).collect();
             assert_eq!(states, [ClaimState::Holding, ClaimState::Waiting]);
-            assert_eq!((view.kind, view.capacity), (LockKind::Mutex, 1));
+            assert_eq!((view.kind, view.capacity), (world.claim().kind, world.claim().capacity));
             seen.push(view.name.clone());
         }
     }
@@ -177,7 +190,7 @@ pub async fn kind_and_capacity_must_agree(world: World) -> Outcome {
     hold(&store, &lock, &claim).await;
     let strangers = [
         lockkeeper_core::Claim { kind: LockKind::ReadWrite, weight: 5, capacity: 5, ..world.claim() },
-        lockkeeper_core::Claim { kind: LockKind::Mutex, capacity: 2, ..world.claim() },
+        lockkeeper_core::Claim { capacity: claim.capacity + 1, ..world.claim() },
         lockkeeper_core::Claim { kind: LockKind::Election, ..world.claim() },
     ];
     for stranger in &strangers {

@@ -17,7 +17,7 @@ pub async fn lost_fires_before_anyone_else_can_hold(world: World) -> Outcome {
     let mute = Meddle::new(|call, _| if matches!(call, Call::Renew { .. }) { Deed::LoseRequest } else { Deed::Pass });
     let keeper = world.builder().with_store(wrap(world.store().await, mute));
     let lease = world.short_lease().await;
-    let hold = keeper.mutex(name.as_str()).lease(lease).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).lease(lease).wait(SOON).lock().await.expect("a lock");
     let lost = hold.lost();
     let lost = tokio::spawn(async move {
         lost.await;
@@ -47,7 +47,7 @@ pub async fn lost_fires_before_anyone_else_can_hold(world: World) -> Outcome {
 pub async fn a_clock_jump_loses_the_hold_at_once(world: World) -> Outcome {
     let (name, clock) = (world.name(), Clock::adjustable());
     let keeper = world.builder().clock(clock.clone()).with_store(world.store().await);
-    let hold = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).wait(SOON).lock().await.expect("a lock");
     let lost = hold.lost();
     assert!(hold.is_held());
     clock.jump(Duration::from_secs(31));
@@ -57,7 +57,7 @@ pub async fn a_clock_jump_loses_the_hold_at_once(world: World) -> Outcome {
     assert!(before.elapsed() < SOON / 2);
     assert_eq!(hold.release().await.expect_err("it is lost").kind(), lockkeeper_core::ErrorKind::Lost);
 
-    let asleep = keeper.mutex(world.name().as_str()).wait(SOON).lock().await.expect("a lock");
+    let asleep = world.lock(&keeper, &world.name()).wait(SOON).lock().await.expect("a lock");
     let told = asleep.lost_token();
     clock.jump(Duration::from_secs(31));
     tokio::time::timeout(SOON, told.cancelled()).await.expect("the watchdog wakes by itself");
@@ -68,7 +68,7 @@ pub async fn a_clock_jump_loses_the_hold_at_once(world: World) -> Outcome {
 pub async fn a_broken_hold_is_told(world: World) -> Outcome {
     let (keeper, store, name, clock) = (world.keeper().await, world.store().await, world.name(), Clock::system());
     let lease = world.short_lease().await;
-    let hold = keeper.mutex(name.as_str()).lease(lease).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).lease(lease).wait(SOON).lock().await.expect("a lock");
     super::leave(&store, &name, hold.claim_id(), Keep::Lease).await;
     let next = Claim { patience: Patience::Now, ..world.claim() };
     let next_in = async {
@@ -90,7 +90,7 @@ pub async fn at_most_is_not_renewed(world: World) -> Outcome {
     let (keeper, store, name) = (world.keeper().await, world.store().await, world.name());
     let at_most = world.short_lease().await;
     let before = Instant::now();
-    let hold = keeper.mutex(name.as_str()).at_most(at_most).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).at_most(at_most).wait(SOON).lock().await.expect("a lock");
     tokio::time::timeout(SOON, hold.lost()).await.expect("it ends");
     assert!(before.elapsed() + Duration::from_millis(100) >= at_most / 2, "after {:?}", before.elapsed());
     assert!(!hold.is_held());
@@ -108,7 +108,7 @@ pub async fn a_failed_renewal_is_tried_again(world: World) -> Outcome {
         _ => Deed::Pass,
     });
     let keeper = world.builder().with_store(wrap(world.store().await, every_other));
-    let hold = keeper.mutex(name.as_str()).lease(Duration::from_secs(3)).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).lease(Duration::from_secs(6)).wait(SOON).lock().await.expect("a lock");
     let mut seen = hold.deadline();
     for _ in 0..3 {
         seen = tokio::time::timeout(SOON, hold.deadline_after(seen)).await.expect("a renewal");
@@ -128,7 +128,7 @@ pub async fn a_late_grant_is_not_a_hold(world: World) -> Outcome {
         _ => Deed::Pass,
     });
     let keeper = Keeper::builder().with_store(wrap(world.store().await, slow_once.clone()));
-    let tried = keeper.mutex(name.as_str()).lease(lease).try_lock().await;
+    let tried = world.lock(&keeper, &name).lease(lease).try_lock().await;
     assert!(tried.is_err(), "{tried:?}");
     until_standing(&store, &name, 0, SOON).await;
 
@@ -137,7 +137,7 @@ pub async fn a_late_grant_is_not_a_hold(world: World) -> Outcome {
         _ => Deed::Pass,
     });
     let keeper = Keeper::builder().with_store(wrap(world.store().await, slow_once));
-    let hold = keeper.mutex(name.as_str()).lease(lease).wait(SOON).lock().await.expect("the second one is in time");
+    let hold = world.lock(&keeper, &name).lease(lease).wait(SOON).lock().await.expect("the second one is in time");
     assert!(hold.is_held());
     until_standing(&store, &name, 1, SOON).await;
     hold.release().await.expect("it was ours");
@@ -153,7 +153,7 @@ pub async fn a_blocked_runtime_keeps_its_holds(world: World) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
             let keeper = world_inside.keeper().await;
-            let mutex = keeper.mutex(name_inside.as_str()).lease(lease).wait(SOON);
+            let mutex = world_inside.lock(&keeper, &name_inside).lease(lease).wait(SOON);
             let hold = mutex.lock().await.expect("a lock");
             tell.notify_one();
             // Blocking on purpose: nothing of this runtime runs meanwhile.
@@ -165,7 +165,7 @@ pub async fn a_blocked_runtime_keeps_its_holds(world: World) -> Outcome {
     });
     taken.notified().await;
     let before = Instant::now();
-    let next = other.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+    let next = world.lock(&other, &name).wait(SOON).lock().await.expect("a lock");
     assert!(before.elapsed() >= lease * 2 - Duration::from_millis(50), "in after {:?}", before.elapsed());
     drop(next);
     tokio::task::spawn_blocking(move || blocked.join()).await.expect("a task").expect("it held all the time");

@@ -3,12 +3,20 @@
 //! A step asks again where a call was lost on purpose, so that a law reads the same on a good and a bad network.
 
 pub mod cells;
+pub mod election;
 pub mod holding;
 pub mod leases;
+pub mod limiter;
 pub mod line;
 pub mod losing;
+pub mod multi;
+pub mod once;
+pub mod optimistic;
 pub mod processes;
+pub mod reentry;
 pub mod replies;
+pub mod rwlock;
+pub mod semaphore;
 pub mod sharing;
 pub mod trips;
 pub mod waiting;
@@ -16,7 +24,7 @@ pub mod waiting;
 use std::time::Duration;
 
 use lockkeeper_core::store::{Held, Keep, Left, LockView, Page, Renewal, SharedStore, Standing};
-use lockkeeper_core::{Claim, ClaimId, Name, Token};
+use lockkeeper_core::{Claim, ClaimId, Effect, Hold, Name, Token};
 
 /// Enters, or asks again, until there is an answer.
 pub(crate) async fn enter(store: &SharedStore, lock: &Name, claim: &Claim) -> Standing {
@@ -102,3 +110,12 @@ pub(crate) async fn until_standing(store: &SharedStore, lock: &Name, claims: usi
 
 /// A generous time for something that should happen at once.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// Releases; one that was not confirmed counts, since it goes on in the background.
+pub(crate) async fn release(hold: Hold) {
+    match hold.release().await {
+        Ok(()) => {}
+        Err(error) if error.effect() == Effect::Unknown => {}
+        Err(error) => panic!("release: {error:?}"),
+    }
+}

@@ -21,7 +21,7 @@ impl Taker {
     fn start(world: &World, name: &Name, lease: Duration) -> Result<Self, Skip> {
         let (url, taker) = world.processes()?;
         let mut child = Command::new(&taker)
-            .args([&url, name.as_str(), &lease.as_millis().to_string()])
+            .args([&url, name.as_str(), &lease.as_millis().to_string(), world.kind().word()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,7 +62,7 @@ pub async fn a_killed_holder_frees_the_lock(world: World) -> Outcome {
     let keeper = world.keeper().await;
     let taker = Taker::start(&world, &name, lease)?;
     assert!(taker.hear().starts_with("held "));
-    let waiting = keeper.mutex(name.as_str()).wait(SOON * 3);
+    let waiting = world.lock(&keeper, &name).wait(SOON * 3);
     let waiting = tokio::spawn(async move { waiting.lock().await.map(|hold| (hold, Instant::now())) });
     until_standing(&world.store().await, &name, 2, SOON).await;
     let killed = Instant::now();
@@ -82,7 +82,7 @@ pub async fn a_stopped_holder_finds_out(world: World) -> Outcome {
     let mut taker = Taker::start(&world, &name, lease)?;
     assert!(taker.hear().starts_with("held "));
     taker.signal("-STOP");
-    let hold = keeper.mutex(name.as_str()).wait(SOON * 3).lock().await.expect("the lease ends");
+    let hold = world.lock(&keeper, &name).wait(SOON * 3).lock().await.expect("the lease ends");
     taker.tell("check");
     taker.signal("-CONT");
     let mut heard = vec![taker.hear()];

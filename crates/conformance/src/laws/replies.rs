@@ -22,16 +22,16 @@ pub async fn a_lost_reply_leaves_no_ghost(world: World) -> Outcome {
         for lost in 1..=3 {
             let name = world.name();
             let keeper = world.builder().with_store(wrap(world.store().await, loses("enter", deed, lost)));
-            let hold = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+            let hold = world.lock(&keeper, &name).wait(SOON).lock().await.expect("a lock");
             assert_eq!(standing(&store, &name).await, 1);
             drop(hold);
             until_standing(&store, &name, 0, SOON).await;
         }
         let name = world.name();
         let keeper = world.builder().attempts(2).with_store(wrap(world.store().await, loses("enter", deed, 1_000)));
-        let error = keeper.mutex(name.as_str()).try_lock().await.expect_err("no answer ever comes");
+        let error = world.lock(&keeper, &name).try_lock().await.expect_err("no answer ever comes");
         assert_eq!((error.kind(), error.effect()), (ErrorKind::Unavailable, Effect::Unknown));
-        let waited = keeper.mutex(name.as_str()).wait(Duration::from_millis(50)).lock().await;
+        let waited = world.lock(&keeper, &name).wait(Duration::from_millis(50)).lock().await;
         waited.expect_err("no answer ever comes");
         until_standing(&store, &name, 0, SOON).await;
     }
@@ -48,12 +48,12 @@ pub async fn a_retried_leave_is_never_a_no(world: World) -> Outcome {
     assert_eq!(store.leave(&name, claim.id, Keep::Nothing).await.expect("an answer"), Left::Unknown);
 
     let keeper = world.builder().with_store(wrap(world.store().await, loses("leave", Deed::LoseReply, 1)));
-    let held = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+    let held = world.lock(&keeper, &name).wait(SOON).lock().await.expect("a lock");
     held.release().await.expect("only its own first attempt can have released it");
 
     let silent =
         world.builder().attempts(2).with_store(wrap(world.store().await, loses("leave", Deed::LoseRequest, 3)));
-    let held = silent.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+    let held = world.lock(&silent, &name).wait(SOON).lock().await.expect("a lock");
     let error = held.release().await.expect_err("it was not confirmed");
     assert_eq!(error.effect(), Effect::Unknown);
     until_standing(&world.store().await, &name, 0, SOON).await;
@@ -64,7 +64,7 @@ pub async fn a_retried_leave_is_never_a_no(world: World) -> Outcome {
 pub async fn a_retry_delivers_one_token(world: World) -> Outcome {
     let (store, name) = (world.store().await, world.name());
     let keeper = world.builder().with_store(wrap(world.store().await, loses("enter", Deed::LoseReply, 2)));
-    let hold = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
+    let hold = world.lock(&keeper, &name).wait(SOON).lock().await.expect("a lock");
     let shown = super::view(&store, &name).await.expect("a line");
     assert_eq!(shown.claims.len(), 1);
     assert_eq!((shown.claims[0].id, shown.claims[0].token), (hold.claim_id(), hold.token()));

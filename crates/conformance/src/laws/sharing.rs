@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_core::store::{SharedStore, Sharing, Standing, Tokens, Waiter, Wake};
+use lockkeeper_core::store::{SharedStore, Sharing, Standing, Waiter, Wake};
 use lockkeeper_core::{Claim, ErrorKind, LockKind, Name};
 
 use super::{SOON, enter, hold, leave, queue};
@@ -115,40 +115,5 @@ pub async fn permits_fit_the_capacity(world: World) -> Outcome {
     hold(&store, &lock, &three).await;
     hold(&store, &lock, &one).await;
     queue(&store, &lock, &permits(&world, 1, 4)).await;
-    Ok(())
-}
-
-/// A semaphore of one permit keeps the laws of a mutex.
-pub async fn a_semaphore_of_one_is_a_mutex(world: World) -> Outcome {
-    world.needs(&world.profile().await.sharing, &[Sharing::Permits])?;
-    exclusive(&world, |world| permits(world, 1, 1)).await
-}
-
-/// A writer among writers keeps the laws of a mutex.
-pub async fn a_writer_is_a_mutex(world: World) -> Outcome {
-    world.needs(&world.profile().await.sharing, &[Sharing::Pairwise, Sharing::Permits])?;
-    exclusive(&world, writer).await
-}
-
-/// One at a time, in order, with rising tokens.
-async fn exclusive(world: &World, make: impl Fn(&World) -> Claim) -> Outcome {
-    let (store, lock) = (world.store().await, world.name());
-    let claims: Vec<_> = (0..4).map(|_| make(world)).collect();
-    let mut last = None;
-    for claim in &claims {
-        enter(&store, &lock, claim).await;
-    }
-    for (at, claim) in claims.iter().enumerate() {
-        let token = hold(&store, &lock, claim).await;
-        assert_eq!(hold(&store, &lock, claim).await, token);
-        for later in &claims[at + 1..] {
-            queue(&store, &lock, later).await;
-        }
-        if world.profile().await.tokens != Tokens::None {
-            assert!(token > last, "{token:?} after {last:?}");
-            last = token;
-        }
-        leave(&store, &lock, claim.id, Duration::ZERO).await;
-    }
     Ok(())
 }

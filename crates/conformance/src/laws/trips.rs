@@ -14,7 +14,7 @@ pub async fn free_enter_is_one_call(world: World) -> Outcome {
     let (name, counter) = (world.name(), Meddle::count_only());
     let keeper = world.builder().with_store(wrap(world.store().await, counter.clone()));
     for round in 1..=3 {
-        let hold = keeper.mutex(name.as_str()).lock().await.expect("a lock");
+        let hold = world.lock(&keeper, &name).lock().await.expect("a lock");
         hold.release().await.expect("it was ours");
         assert_eq!((counter.count("enter"), counter.count("leave")), (round, round));
     }
@@ -32,7 +32,7 @@ pub async fn all_holds_are_renewed_in_one_call(world: World) -> Outcome {
     let keeper = world.builder().with_store(wrap(world.store().await, counter.clone()));
     let mut holds = Vec::new();
     for _ in 0..HOLDS {
-        let mutex = keeper.mutex(world.name().as_str()).lease(Duration::from_secs(3));
+        let mutex = world.lock(&keeper, &world.name()).lease(Duration::from_secs(3));
         holds.push(mutex.lock().await.expect("a lock"));
     }
     let mut seen: Vec<_> = holds.iter().map(|hold| hold.deadline()).collect();

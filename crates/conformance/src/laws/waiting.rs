@@ -18,7 +18,7 @@ pub async fn a_wait_is_bounded(world: World) -> Outcome {
     let holder = world.claim();
     hold(&store, &name, &holder).await;
     let (wait, before) = (Duration::from_millis(300), Instant::now());
-    let error = keeper.mutex(name.as_str()).wait(wait).lock().await.expect_err("it is held");
+    let error = world.lock(&keeper, &name).wait(wait).lock().await.expect_err("it is held");
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
     assert!(before.elapsed() >= wait && before.elapsed() < SOON, "after {:?}", before.elapsed());
     until_standing(&store, &name, 1, SOON).await;
@@ -34,8 +34,8 @@ pub async fn a_release_wakes_the_next(world: World) -> Outcome {
     let mut best = Duration::MAX;
     for _ in 0..5 {
         let name = world.name();
-        let first = keeper.mutex(name.as_str()).lock().await.expect("a lock");
-        let next = other.mutex(name.as_str());
+        let first = world.lock(&keeper, &name).lock().await.expect("a lock");
+        let next = world.lock(&other, &name);
         let waiting = tokio::spawn(async move { next.lock().await });
         until_standing(&store, &name, 2, SOON).await;
         // Long enough for the waiter to be asleep, far shorter than the 1.6 s after which it asks again.
@@ -58,8 +58,8 @@ pub async fn a_missed_wake_up_costs_one_interval(world: World) -> Outcome {
         _ => Deed::Pass,
     });
     let other = world.builder().with_store(layers::wrap(world.store().await, deaf));
-    let first = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");
-    let next = other.mutex(name.as_str()).wait(SOON);
+    let first = world.lock(&keeper, &name).wait(SOON).lock().await.expect("a lock");
+    let next = world.lock(&other, &name).wait(SOON);
     let waiting = tokio::spawn(async move { next.lock().await });
     until_standing(&world.store().await, &name, 2, SOON).await;
     drop(first);
@@ -72,7 +72,7 @@ pub async fn a_cancelled_wait_leaves_the_line(world: World) -> Outcome {
     let (keeper, store, name) = (world.keeper().await, world.store().await, world.name());
     let holder = world.claim();
     hold(&store, &name, &holder).await;
-    let mutex = keeper.mutex(name.as_str());
+    let mutex = world.lock(&keeper, &name);
     let waiting = tokio::spawn(async move { mutex.lock().await });
     until_standing(&store, &name, 2, SOON).await;
     waiting.abort();
@@ -92,7 +92,7 @@ pub async fn a_dropped_lock_future_leaves_nothing(world: World) -> Outcome {
             if contended {
                 hold(&store, &name, &holder).await;
             }
-            let mutex = keeper.mutex(name.as_str()).wait(SOON);
+            let mutex = world.lock(&keeper, &name).wait(SOON);
             let finished = {
                 let mut future = pin!(mutex.lock());
                 let mut left = polls;

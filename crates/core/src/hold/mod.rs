@@ -209,8 +209,8 @@ impl Hold {
 
     /// Changes the claim at the store, asking until there is an answer or the hold has ended.
     async fn ask(&self, claim: Claim) -> Result<()> {
-        // Never to be put in line again: what is not there any more is lost, not taken anew.
-        let claim = Claim { patience: Patience::Now, ..claim };
+        // What is not there any more is lost, not taken anew (C4).
+        let claim = Claim { patience: Patience::Present, ..claim };
         loop {
             let sent = self.now();
             if !self.state.is_held(sent) {
@@ -222,7 +222,6 @@ impl Hold {
                     self.state.extend(deadline(sent, lease, claim.delay, early));
                     return Ok(());
                 }
-                // Not there, or there anew with another token: it had been lost. Dropping the hold takes it out.
                 Ok(_) => {
                     self.state.gone();
                     return Err(self.state.lost_reason().into());

@@ -102,6 +102,12 @@ impl WriteHold {
     }
 }
 
+impl From<WriteHold> for Hold {
+    fn from(write: WriteHold) -> Self {
+        write.0
+    }
+}
+
 impl Deref for WriteHold {
     type Target = Hold;
     fn deref(&self) -> &Hold {

@@ -110,7 +110,7 @@ impl Check {
                 Ok(())
             }
             Standing::Waiting { .. } => {
-                require(claim.patience == Patience::Queue, || "a claim without patience is not queued".into())
+                require(claim.patience != Patience::Now, || "a claim without patience is not queued".into())
             }
             Standing::Refused { .. } => Ok(()),
         }
