@@ -91,7 +91,7 @@ fn every_world_of_claims_that_change_lease_note_and_patience() {
     let asks = [1, 2].into_iter().flat_map(|who| {
         [(1, 0, 0), (2, 1, 1), (4, 0, 1)].into_iter().flat_map(move |(lease, delay, note)| {
             let ask = Ask { lease, delay, note, ..Ask::new(who, 1, 1) };
-            [Patience::Now, Patience::Queue].map(|patience| Op::Enter(Ask { patience, ..ask }))
+            [Patience::Now, Patience::Queue, Patience::Present].map(|patience| Op::Enter(Ask { patience, ..ask }))
         })
     });
     let worlds = explore(&asks.chain(the_rest(2)).collect::<Vec<_>>());

@@ -96,6 +96,9 @@ impl Oracle {
                 old.note = ask.note;
                 old.order
             }
+            None if ask.patience == Patience::Present => {
+                return Answer::Standing(Standing::Refused { retry_after: None });
+            }
             None => {
                 let (who, weight, note) = (ask.who, ask.weight, ask.note);
                 let until = now + 1;

@@ -20,7 +20,7 @@ fn kinds() -> impl Strategy<Value = LockKind> {
 /// Questions that mostly agree on a capacity of three.
 fn asks() -> impl Strategy<Value = Ask> {
     let capacity = prop_oneof![12 => Just(3_u32), 1 => 1..=4_u32];
-    let patience = prop_oneof![3 => Just(Patience::Queue), 1 => Just(Patience::Now)];
+    let patience = prop_oneof![3 => Just(Patience::Queue), 1 => Just(Patience::Now), 1 => Just(Patience::Present)];
     (1..=5_u8, kinds(), 1..=3_u32, capacity, (1..=5_u64, 0..=2_u64), patience, 0..=1_u8).prop_map(
         |(who, kind, weight, capacity, (lease, delay), patience, note)| {
             let weight = weight.min(capacity);
