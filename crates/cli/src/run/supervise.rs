@@ -1,0 +1,228 @@
+//! The command runs under the hold: one loop over everything that can happen meanwhile.
+//!
+//! Surprise: `lockkeeper` never kills the command while its guard is on post; it only tells the guard. So there is
+//! one place that kills, and it works the same when `lockkeeper` itself is stopped or dead.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use lockkeeper::Hold;
+use lockkeeper::time::Clock;
+use nix::sys::signal::Signal as Caught;
+use rustix::process::Signal;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::child::{self, Event};
+use super::group;
+use super::record::{Record, Watch};
+use super::signals::Signals;
+use super::terminal::Terminal;
+use super::warden::Warden;
+use crate::exit::{self, Failure};
+
+/// The command always has this part of its lease between being asked and being killed …
+pub const LEAD_PART: u32 = 6;
+/// … but not more than this, or `--at-most 1h` would give it 50 minutes.
+pub const LEAD_MAX: Duration = Duration::from_secs(10);
+
+/// A command that runs under a hold.
+pub struct Supervised<'a> {
+    pub name: &'a str,
+    pub hold: &'a Hold,
+    pub child: Child,
+    pub watch: Watch,
+    pub warden: Warden,
+    pub terminal: Option<Terminal>,
+    pub signals: &'a mut Signals,
+}
+
+/// How it ended.
+pub struct Ended {
+    /// How the command itself ended.
+    pub status: ExitStatus,
+    /// Was it the terminal's Ctrl-C that ended it?
+    pub interrupted: bool,
+    /// Why the hold was lost, if it was lost before the command had ended.
+    pub lost: Option<String>,
+}
+
+impl Supervised<'_> {
+    /// Follows the command to its end. When this returns after a loss, nobody of its group is alive.
+    pub async fn follow(mut self) -> Result<Ended, Failure> {
+        let group = self.watch.group;
+        let mut events = child::events_of(group);
+        let lost = self.until_ended(&mut events).await?;
+        let handed = self.terminal.as_ref().is_some_and(Terminal::is_handed);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.take_back();
+        }
+        self.relieve_guard(lost.is_some()).await;
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| Failure::new(exit::BUG, format!("the command's end was not seen: {error}")))?;
+        if status.signal().is_some()
+            && let Some(terminal) = &self.terminal
+        {
+            terminal.restore();
+        }
+        let interrupted = handed && status.signal() == Some(Signal::INT.as_raw());
+        Ok(Ended { status, interrupted, lost })
+    }
+
+    /// The loop. Answers why the hold was lost, if it was.
+    async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<Option<String>, Failure> {
+        let mut lost = None;
+        let mut guarded = true;
+        loop {
+            let hold = self.hold;
+            let seen = self.watch.deadline;
+            tokio::select! {
+                biased;
+                event = events.recv() => match event {
+                    Some(Event::Stopped(signal)) => self.stopped(signal, lost.is_some()).await,
+                    Some(Event::Ended) | None => {
+                        // The end may be our guard's doing, seen before anything else by a `lockkeeper` that slept.
+                        if lost.is_none() && !hold.is_held() {
+                            lost = Some(hold.lost().await.to_string());
+                            self.tell(Record::Lost).await?;
+                        }
+                        return Ok(lost);
+                    }
+                },
+                why = hold.lost(), if lost.is_none() => {
+                    let why = why.to_string();
+                    exit::say(&format!("lockkeeper: `{}` was lost ({why}); ending the command", self.name), None);
+                    lost = Some(why);
+                    self.tell(Record::Lost).await?;
+                }
+                deadline = hold.deadline_after(seen), if lost.is_none() => {
+                    self.watch.deadline = deadline;
+                    self.tell(Record::Watch(self.watch)).await?;
+                }
+                ended = self.warden.ended(), if guarded => {
+                    // With 0 it has done its work: the group is gone, and the loss is about to be noticed here.
+                    guarded = !ended.is_ok_and(|status| status.success());
+                    if guarded {
+                        self.replace_guard(lost.is_some()).await?;
+                    }
+                }
+                caught = self.signals.next() => self.pass(caught),
+            }
+        }
+    }
+
+    /// Passes a signal to the command, which decides what comes of it.
+    fn pass(&self, caught: Caught) {
+        if let Some(signal) = Signal::from_named_raw(caught as i32) {
+            group::signal(self.watch.group, signal);
+        }
+    }
+
+    /// The command has stopped: so does the job that it is part of, as far as a shell can see.
+    async fn stopped(&mut self, signal: Signal, lost: bool) {
+        let Some(terminal) = &mut self.terminal else { return };
+        let wants_terminal = signal == Signal::TTIN || signal == Signal::TTOU;
+        if !terminal.is_handed() {
+            if wants_terminal && terminal.is_ours() {
+                terminal.hand_to(self.watch.group);
+                return group::signal(self.watch.group, Signal::CONT);
+            }
+            // Stopped by hand from elsewhere: that was meant for the command alone.
+            if signal == Signal::STOP {
+                return;
+            }
+        }
+        terminal.take_back();
+        if lost {
+            return;
+        }
+        let left = Clock::system().now().until(self.hold.deadline());
+        let left = humantime::format_duration(Duration::from_secs(left.as_secs()));
+        let hint = "continue it before that, or it is ended";
+        exit::say(&format!("lockkeeper: stopped; `{}` stays taken for {left} and no longer", self.name), Some(hint));
+        self.signals.suffer(match signal {
+            Signal::TTIN => Caught::SIGTTIN,
+            Signal::TTOU => Caught::SIGTTOU,
+            _ => Caught::SIGTSTP,
+        });
+        if !self.hold.is_held() {
+            // The guard has ended the group, or is about to.
+            return;
+        }
+        if terminal.is_ours() {
+            terminal.hand_to(self.watch.group);
+        } else if wants_terminal {
+            // Nobody could stop us, and the command would ask again at once, and again.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        group::signal(self.watch.group, Signal::CONT);
+    }
+
+    /// Tells the guard, or a new one if this one does not listen.
+    async fn tell(&mut self, record: Record) -> Result<(), Failure> {
+        match self.warden.tell(record) {
+            Ok(()) => Ok(()),
+            Err(_) => self.replace_guard(record == Record::Lost).await,
+        }
+    }
+
+    /// Posts a new guard in place of one that died. Without a guard the command does not go on.
+    async fn replace_guard(&mut self, lost: bool) -> Result<(), Failure> {
+        let posted = match Warden::post(self.watch).await {
+            Ok(mut warden) => (!lost).then_some(()).map_or_else(|| warden.tell(Record::Lost), Ok).map(|()| warden),
+            Err(error) => Err(error),
+        };
+        match posted {
+            Ok(warden) => {
+                std::mem::replace(&mut self.warden, warden).dismiss();
+                Ok(())
+            }
+            Err(error) => {
+                self.abort();
+                Err(no_guard(&error))
+            }
+        }
+    }
+
+    /// Ends the command at once, by ourselves.
+    fn abort(&mut self) {
+        group::end(self.watch.group);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.take_back();
+            terminal.restore();
+        }
+        let _ = self.child.wait();
+    }
+
+    /// Waits until the guard has gone home; after a loss, that is when nobody of the group is left.
+    async fn relieve_guard(&mut self, lost: bool) {
+        if !lost {
+            let _ = self.warden.tell(Record::Done);
+        }
+        let grace = if lost { self.watch.lead + Duration::from_secs(5) } else { Duration::from_secs(5) };
+        // A guard that was itself stopped or killed must not keep us, nor the command's group alive.
+        let relieved = tokio::time::timeout(grace, self.warden.ended()).await;
+        if lost && !matches!(relieved, Ok(Ok(status)) if status.success()) {
+            group::end(self.watch.group);
+        }
+    }
+}
+
+/// How long before its deadline a command under this lease is asked to end.
+pub fn lead(lease: Duration) -> Duration {
+    (lease / LEAD_PART).min(LEAD_MAX)
+}
+
+/// The command does not run unguarded.
+pub fn no_guard(error: &std::io::Error) -> Failure {
+    Failure::new(exit::BUG, format!("the guard process could not be started: {error}"))
+        .with_hint("the command does not run without one; is the limit on processes reached?")
+}
+
+/// The exit code for how the command ended, as a shell gives it.
+pub fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| i32::from(exit::SIGNAL) + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::BUG)
+}
