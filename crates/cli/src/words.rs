@@ -38,6 +38,22 @@ pub fn in_the_way(view: &LockView) -> Option<String> {
     Some(format!("left by {} and stays taken for {}", quoted(leaving), span(leaving.lease_left)))
 }
 
+/// What a lock is doing, in a word: `held`, `leaving` (nobody holds it, but it stays taken), `waiting` or `free`.
+pub fn state(view: Option<&LockView>) -> &'static str {
+    let any = |state| view.is_some_and(|view| view.claims.iter().any(|claim| claim.state == state));
+    match () {
+        () if any(ClaimState::Holding) => "held",
+        () if any(ClaimState::Leaving) => "leaving",
+        () if any(ClaimState::Waiting) => "waiting",
+        () => "free",
+    }
+}
+
+/// How many wait.
+pub fn waiting(view: &LockView) -> usize {
+    view.claims.iter().filter(|claim| claim.state == ClaimState::Waiting).count()
+}
+
 /// A holder with what tells it from others.
 fn holder(claim: &ClaimView) -> String {
     let mut more = Vec::new();

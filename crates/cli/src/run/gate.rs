@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode};
 
+use nix::sys::signal::SigSet;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
@@ -67,6 +68,8 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(number) = args.next().and_then(|number| number.to_str()?.parse::<i32>().ok()) else {
         return ExitCode::from(exit::BUG);
     };
+    // What `lockkeeper` waits for is blocked in it, and would stay so in the command.
+    let _ = SigSet::empty().thread_set_mask();
     let word = File::open(format!("/dev/fd/{number}"));
     // Not one of the standard three and nobody else's: this process has opened nothing yet.
     if number > 2 {
@@ -74,7 +77,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let went = word.and_then(|mut word| word.read_exact(&mut [0]));
     let (Ok(()), Some(command)) = (went, args.next()) else { return ExitCode::from(exit::BUG) };
-    // `exec` also empties the signal mask and gives SIGPIPE its default back.
+    // `exec` also gives SIGPIPE its default back.
     let error = Command::new(&command).args(args).exec();
     exit::say(&format!("error: `{}` could not be started: {error}", command.display()), None);
     ExitCode::from(exec_code(&error))

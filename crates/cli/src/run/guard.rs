@@ -15,12 +15,12 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::group;
-use super::record::{Record, Watch};
+use super::record::{ASKED, POSTED, Record, Watch};
 
 /// How often a group that was asked to end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The hidden mode `lockkeeper __guard`: records come on stdin, one byte on stdout says "on guard".
+/// The hidden mode `lockkeeper __guard`: records come on stdin, single bytes go out on stdout.
 ///
 /// Exit code 0 means that it was told it is done, or that nobody of the group is left.
 pub fn main() -> ExitCode {
@@ -80,9 +80,7 @@ impl Guard {
         let Some(Record::Watch(watch)) = Record::from_bytes(&bytes) else { return None };
         let (clock, timer) = (Clock::system(), Timer::new()?);
         let guard = Self { clock, timer, watch, asked: false, ending: None, connected: true, done: false };
-        let mut out = std::io::stdout();
-        out.write_all(b"+").and_then(|()| out.flush()).ok()?;
-        Some(guard)
+        say(POSTED).then_some(guard)
     }
 
     /// Watches until it is told that all is over, or until it has ended the group itself.
@@ -95,6 +93,9 @@ impl Guard {
             if !self.asked && now >= self.ask_at() {
                 group::ask_to_end(self.watch.group);
                 self.asked = true;
+                if self.ending.is_none() {
+                    say(ASKED);
+                }
             }
             // Without this a guard whose `lockkeeper` is dead would stay on until the deadline for nobody.
             if self.ending.is_some() && !group::is_alive(self.watch.group) {
@@ -149,6 +150,12 @@ impl Guard {
             Record::Done => self.done = true,
         }
     }
+}
+
+/// One byte for `lockkeeper`; false if it is gone.
+fn say(byte: u8) -> bool {
+    let mut out = std::io::stdout();
+    out.write_all(&[byte]).and_then(|()| out.flush()).is_ok()
 }
 
 enum Heard {

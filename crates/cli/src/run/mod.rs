@@ -104,7 +104,7 @@ async fn locked(keeper: &Keeper, owner: &Owner, args: &RunArgs, signals: &mut Si
         }
     };
     let ended = under(&hold, args, signals).await?;
-    if ended.lost.is_some() {
+    if ended.lost {
         return Err(lost(args));
     }
     let outcome = (supervise::code_of(ended.status), ended.interrupted.then_some(Signal::SIGINT));
@@ -214,7 +214,7 @@ async fn under(hold: &Hold, args: &RunArgs, signals: &mut Signals) -> Result<End
         return Err(lost(args));
     }
     let child = gate.open();
-    Supervised { name: &args.name, hold, child, watch, warden, terminal, signals }.follow().await
+    Supervised { name: &args.name, hold, child, watch, warden, terminal, signals, asked: false }.follow().await
 }
 
 fn environment(command: &mut Command, hold: &Hold) {

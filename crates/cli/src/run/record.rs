@@ -1,11 +1,16 @@
-//! What `lockkeeper` tells its guard: records of one size, so that a reader never has to guess where one ends.
+//! What `lockkeeper` and its guard tell each other: records of one size, so that a reader never has to guess where one ends.
 //!
-//! Writes this small are atomic on a pipe. Both ends are the same executable, so the layout needs no version.
+//! Single bytes come back. Writes this small are atomic on a pipe. Both ends are the same executable, so the layout needs no version.
 
 use std::time::Duration;
 
 use lockkeeper::time::Moment;
 use rustix::process::Pid;
+
+/// What the guard says when it is on its post.
+pub const POSTED: u8 = b'+';
+/// What the guard says when it has asked the group to end because the deadline is near.
+pub const ASKED: u8 = b'!';
 
 /// One thing the guard is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, raise};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -41,9 +42,11 @@ impl Signals {
         SigSet::from(Signal::SIGTTOU).thread_block()?;
         let (tell, arrived) = unbounded_channel();
         std::thread::spawn(move || {
-            while let Ok(signal) = wanted.wait() {
-                if tell.send(signal).is_err() {
-                    return;
+            loop {
+                match wanted.wait() {
+                    Ok(signal) if tell.send(signal).is_ok() => {}
+                    Err(Errno::EINTR) => {}
+                    _ => return,
                 }
             }
         });

@@ -7,8 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
-use lockkeeper::Hold;
 use lockkeeper::time::Clock;
+use lockkeeper::{Hold, Lost};
 use nix::sys::signal::Signal as Caught;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -18,8 +18,9 @@ use super::group;
 use super::record::{Record, Watch};
 use super::signals::Signals;
 use super::terminal::Terminal;
-use super::warden::Warden;
+use super::warden::{News, Warden};
 use crate::exit::{self, Failure};
+use crate::words;
 
 /// The command always has this part of its lease between being asked and being killed …
 pub const LEAD_PART: u32 = 6;
@@ -35,6 +36,8 @@ pub struct Supervised<'a> {
     pub warden: Warden,
     pub terminal: Option<Terminal>,
     pub signals: &'a mut Signals,
+    /// Was it asked to end because its time was running out?
+    pub asked: bool,
 }
 
 /// How it ended.
@@ -43,8 +46,8 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Was it the terminal's Ctrl-C that ended it?
     pub interrupted: bool,
-    /// Why the hold was lost, if it was lost before the command had ended.
-    pub lost: Option<String>,
+    /// Was the hold lost before the command had ended, or did the command fail because it was about to be?
+    pub lost: bool,
 }
 
 impl Supervised<'_> {
@@ -57,7 +60,7 @@ impl Supervised<'_> {
         if let Some(terminal) = &mut self.terminal {
             terminal.take_back();
         }
-        self.relieve_guard(lost.is_some()).await;
+        self.relieve_guard(lost).await;
         let status = self
             .child
             .wait()
@@ -68,12 +71,12 @@ impl Supervised<'_> {
             terminal.restore();
         }
         let interrupted = handed && status.signal() == Some(Signal::INT.as_raw());
-        Ok(Ended { status, interrupted, lost })
+        Ok(Ended { status, interrupted, lost: lost || (self.asked && !status.success()) })
     }
 
-    /// The loop. Answers why the hold was lost, if it was.
-    async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<Option<String>, Failure> {
-        let mut lost = None;
+    /// The loop. Answers whether the hold was lost.
+    async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<bool, Failure> {
+        let mut lost = false;
         let mut guarded = true;
         loop {
             let hold = self.hold;
@@ -81,36 +84,46 @@ impl Supervised<'_> {
             tokio::select! {
                 biased;
                 event = events.recv() => match event {
-                    Some(Event::Stopped(signal)) => self.stopped(signal, lost.is_some()).await,
+                    Some(Event::Stopped(signal)) => self.stopped(signal, lost).await,
                     Some(Event::Ended) | None => {
                         // The end may be our guard's doing, seen before anything else by a `lockkeeper` that slept.
-                        if lost.is_none() && !hold.is_held() {
-                            lost = Some(hold.lost().await.to_string());
-                            self.tell(Record::Lost).await?;
+                        if !lost && !hold.is_held() {
+                            self.lost(&hold.lost().await).await?;
+                            lost = true;
                         }
                         return Ok(lost);
                     }
                 },
-                why = hold.lost(), if lost.is_none() => {
-                    let why = why.to_string();
-                    exit::say(&format!("lockkeeper: `{}` was lost ({why}); ending the command", self.name), None);
-                    lost = Some(why);
-                    self.tell(Record::Lost).await?;
+                why = hold.lost(), if !lost => {
+                    lost = true;
+                    self.lost(&why).await?;
                 }
-                deadline = hold.deadline_after(seen), if lost.is_none() => {
+                deadline = hold.deadline_after(seen), if !lost => {
                     self.watch.deadline = deadline;
                     self.tell(Record::Watch(self.watch)).await?;
                 }
-                ended = self.warden.ended(), if guarded => {
-                    // With 0 it has done its work: the group is gone, and the loss is about to be noticed here.
-                    guarded = !ended.is_ok_and(|status| status.success());
-                    if guarded {
-                        self.replace_guard(lost.is_some()).await?;
-                    }
-                }
+                news = self.warden.news(), if guarded => match news {
+                    News::Asked => self.asked_to_end(),
+                    // It has done its work: the group is gone, and the loss is about to be noticed here.
+                    News::Ended(true) => guarded = false,
+                    News::Ended(false) => self.replace_guard(lost).await?,
+                },
                 caught = self.signals.next() => self.pass(caught),
             }
         }
+    }
+
+    /// The hold is gone: whoever is left of the command is ended.
+    async fn lost(&mut self, why: &Lost) -> Result<(), Failure> {
+        exit::say(&format!("lockkeeper: {why}; the command is ended"), None);
+        self.tell(Record::Lost).await
+    }
+
+    /// The guard has sent TERM, since the store has not answered for long or the time given is over.
+    fn asked_to_end(&mut self) {
+        self.asked = true;
+        let left = words::span(Clock::system().now().until(self.hold.deadline()));
+        exit::say(&format!("lockkeeper: `{}` runs out in {left}; the command was asked to end", self.name), None);
     }
 
     /// Passes a signal to the command, which decides what comes of it.
@@ -138,8 +151,7 @@ impl Supervised<'_> {
         if lost {
             return;
         }
-        let left = Clock::system().now().until(self.hold.deadline());
-        let left = humantime::format_duration(Duration::from_secs(left.as_secs()));
+        let left = words::span(Clock::system().now().until(self.hold.deadline()));
         let hint = "continue it before that, or it is ended";
         exit::say(&format!("lockkeeper: stopped; `{}` stays taken for {left} and no longer", self.name), Some(hint));
         self.signals.suffer(match signal {
@@ -204,7 +216,7 @@ impl Supervised<'_> {
         let grace = if lost { self.watch.lead + Duration::from_secs(5) } else { Duration::from_secs(5) };
         // A guard that was itself stopped or killed must not keep us, nor the command's group alive.
         let relieved = tokio::time::timeout(grace, self.warden.ended()).await;
-        if lost && !matches!(relieved, Ok(Ok(status)) if status.success()) {
+        if lost && relieved != Ok(true) {
             group::end(self.watch.group);
         }
     }

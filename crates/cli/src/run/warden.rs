@@ -1,11 +1,11 @@
 //! `lockkeeper`'s side of the guard: starting it, telling it news, and noticing that it is gone.
 //!
-//! Surprise: the guard's stdout is read for one byte only, and kept open for the rest of its life: its end is how
-//! the guard's death is noticed.
+//! Surprise: nobody waits for the guard's process. It keeps its stdout open all its life and says next to nothing
+//! there; the end of that pipe is how its death is noticed.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -15,6 +15,15 @@ use super::record::{Record, Watch};
 
 /// Longer than any machine needs to start a process, shorter than a person waits for nothing.
 const POST_WITHIN: Duration = Duration::from_secs(20);
+
+/// What there is to know about a guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It has asked the command to end, because the deadline is near.
+    Asked,
+    /// It has ended; true if it has done its work, which is that nobody of the group is left.
+    Ended(bool),
+}
 
 /// A guard that is on its post.
 #[derive(Debug)]
@@ -63,15 +72,24 @@ impl Warden {
         self.records.write_all(&record.to_bytes())
     }
 
-    /// Returns when the guard has ended, with how it ended.
+    /// The next thing there is to know about the guard.
     ///
     /// # Cancel safety
     /// May be dropped and called again.
-    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        let mut byte = [0];
-        // It says nothing more, so anything but "not yet" is its end.
-        while matches!(self.life.read(&mut byte).await, Ok(1)) {}
-        self.child.wait()
+    pub async fn news(&mut self) -> News {
+        match self.life.read_u8().await {
+            Ok(_) => News::Asked,
+            Err(_) => News::Ended(self.child.wait().is_ok_and(|status| status.success())),
+        }
+    }
+
+    /// Returns when the guard has ended; true if it has done its work.
+    pub async fn ended(&mut self) -> bool {
+        loop {
+            if let News::Ended(well) = self.news().await {
+                return well;
+            }
+        }
     }
 
     /// Ends a guard that is of no use.
