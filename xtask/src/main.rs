@@ -1,3 +1,92 @@
-//! Set-up, servers, tests, benchmarks.
+//! `cargo xtask`: set-up, servers, tests, examples, benchmarks, and the tree's own rules.
+//!
+//! The surprise: it depends on nothing of this workspace but the rig's folder, so it works while everything else is
+//! broken.
 
-fn main() {}
+mod args;
+mod examples;
+mod help;
+mod laws;
+mod licences;
+mod lifecycle;
+mod run;
+mod setup;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use args::Args;
+use lockkeeper_rig::Trouble;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let task = words.next().unwrap_or_default();
+    let rest: Vec<String> = words.collect();
+    match start(&task, rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            eprintln!("error: {trouble}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
+    if matches!(task, "-h" | "--help" | "help") {
+        println!("{}", help::overview());
+        return Ok(());
+    }
+    let page = help::page(task)?;
+    let own_words = rest.iter().take_while(|word| *word != "--");
+    if own_words.into_iter().any(|word| word == "-h" || word == "--help") {
+        println!("{page}");
+        // Which benchmarks there are only their own program knows.
+        return if task == "bench" { bench(&["--help".to_string()]) } else { Ok(()) };
+    }
+    let mut args = Args::new(task, rest);
+    match task {
+        "setup" => {
+            let install = args.flag("--install");
+            args.finish()?;
+            setup::setup(install, None)
+        }
+        "up" => args.finish().and_then(|()| lifecycle::up()),
+        "down" => args.finish().and_then(|()| lifecycle::down()),
+        "test" => {
+            let options = test::Options {
+                only: args.list("--only")?,
+                install: args.flag("--install"),
+                keep: args.flag("--keep"),
+            };
+            args.finish()?;
+            test::test(&options)
+        }
+        "examples" => args.finish().and_then(|()| examples::examples()),
+        "bench" => bench(&args.rest()),
+        "tidy" => args.finish().and_then(|()| check_tree()),
+        "licences" => args.finish().and_then(|()| licences::licences()),
+        _ => Err(Trouble::new(format!("`{task}` has a help page and nothing to run; this is a bug"))),
+    }
+}
+
+fn bench(names: &[String]) -> Result<(), Trouble> {
+    let mut command = run::cargo();
+    command.args(["run", "--release", "--locked", "--package", "lockkeeper-bench", "--"]).args(names);
+    run::run(&mut command)
+}
+
+fn check_tree() -> Result<(), Trouble> {
+    let found = tidy::check(&run::root())?;
+    for finding in &found {
+        println!("{finding}");
+    }
+    match found.len() {
+        0 => {
+            println!("tidy: the tree keeps its rules");
+            Ok(())
+        }
+        count => Err(Trouble::new(format!("the tree breaks its rules in {count} places"))
+            .hint("each line says where and what to do")),
+    }
+}

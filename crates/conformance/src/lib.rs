@@ -1,1 +1,71 @@
 //! The laws every store keeps, and the rig that starts real servers.
+//!
+//! A law is one small async function with a sentence for a name. It is gated by what the store promises: a promise
+//! that is missing is a skip that is printed with its reason, and a suite in which no law ran has failed. A store
+//! joins with three lines:
+//!
+//! ```ignore
+//! lockkeeper_conformance::suite!(my_store, World::new("my_store", || async { my_store().await }));
+//! ```
+//!
+//! Surprise: laws of one store run concurrently on one store, each under names of its own.
+
+pub mod laws;
+pub mod meddle;
+mod record;
+pub mod rig;
+mod world;
+
+pub use world::{Outcome, Skip, World, judge};
+
+/// Runs every law on the world that the expression makes, as one test each.
+#[macro_export]
+macro_rules! suite {
+    ($store:ident, $world:expr) => {
+        mod $store {
+            use super::*;
+
+            $crate::suite! { @tests $world;
+                line: enter_is_idempotent_by_claim_id, claims_are_served_in_order,
+                    an_impatient_claim_leaves_nothing_behind, a_leave_compares_the_claim,
+                    leaving_twice_is_an_answer, a_kept_name_stays_taken, a_note_is_shown_and_can_be_changed,
+                    names_are_compared_as_bytes, a_name_is_not_blocked_by_a_longer_one,
+                    inspect_pages_by_name, kind_and_capacity_must_agree;
+                leases: renewal_does_not_resurrect, renewal_never_shortens, renewal_never_creates,
+                    an_expired_claim_frees_the_line, a_dead_waiter_does_not_stall_the_line,
+                    a_lock_delay_outlasts_the_lease;
+                sharing: readers_share_and_a_writer_waits_its_turn, a_release_wakes_every_claim_that_came_in,
+                    a_downgrade_keeps_its_token, a_claim_cannot_grow, permits_fit_the_capacity,
+                    a_semaphore_of_one_is_a_mutex, a_writer_is_a_mutex;
+                cells: a_put_wants_the_version_it_read, a_version_is_never_used_again,
+                    a_counter_does_not_oversell, a_number_is_raised_but_not_lowered,
+                    a_window_admits_its_limit, a_smooth_limit_refills, a_fence_keeps_a_stale_holder_out,
+                    a_cell_is_forgotten_when_its_time_is_over, cells_do_not_mix_their_kinds,
+                    random_calls_agree_with_the_model;
+                holding: two_never_hold_at_once, tokens_rise_between_conflicting_holds,
+                    a_held_lock_is_not_taken_twice, a_hold_outlives_its_lease, a_dropped_hold_is_released,
+                    a_release_says_what_happened, a_spinning_lock_gets_in, a_fair_lock_needs_order,
+                    bad_input_changes_nothing, closing_a_keeper_releases_its_holds,
+                    at_least_keeps_the_name_taken, work_is_cancelled_when_the_hold_is_lost;
+                waiting: a_wait_is_bounded, a_release_wakes_the_next, a_cancelled_wait_leaves_the_line,
+                    a_dropped_lock_future_leaves_nothing, an_observer_sees_a_change, a_missed_wake_up_costs_one_interval;
+                losing: lost_fires_before_anyone_else_can_hold, a_clock_jump_loses_the_hold_at_once,
+                    a_broken_hold_is_told, at_most_is_not_renewed, a_failed_renewal_is_tried_again,
+                    a_late_grant_is_not_a_hold, a_blocked_runtime_keeps_its_holds;
+                replies: a_lost_reply_leaves_no_ghost, a_retried_leave_is_never_a_no,
+                    a_retry_delivers_one_token, a_counter_is_not_repeated_blindly;
+                trips: free_enter_is_one_call, all_holds_are_renewed_in_one_call;
+                processes: a_killed_holder_frees_the_lock, a_stopped_holder_finds_out,
+                    processes_never_hold_together;
+            }
+        }
+    };
+    (@tests $world:expr; $($topic:ident: $($law:ident),+;)+) => {
+        $($(
+            #[test]
+            fn $law() {
+                $crate::judge(stringify!($law), $world, |world| Box::pin($crate::laws::$topic::$law(world)));
+            }
+        )+)+
+    };
+}

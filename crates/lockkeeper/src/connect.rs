@@ -91,6 +91,6 @@ async fn sqlite(mut location: Location) -> Result<SharedStore> {
         }
     };
     location.finish(&["sync", "prefix"])?;
-    let options = Options { path: path.into(), sync, ..Options::default() };
+    let options = Options { sync, ..Options::at(path) };
     Ok(Sqlite::open(options).await?)
 }

@@ -1,0 +1,31 @@
+//! The rig: real servers on free loopback ports in folders of their own, and child processes that can be hurt.
+//!
+//! The surprise: nothing outlives its owner. Each process has a small reaper beside it that holds a pipe from the
+//! owner; a panic, an exit or a `kill -9` of the owner closes the pipe, and the reaper ends the process and removes its
+//! folder. (A parent-death signal would not do: it fires when the *thread* that spawned the child ends, and every test is
+//! a thread.)
+//!
+//! A new server is one entry in `servers.rs`. This folder uses the standard library, rustix and serde_json only, because
+//! `cargo xtask` compiles it by itself.
+
+mod identity;
+mod ports;
+mod process;
+mod reaper;
+mod server;
+mod servers;
+mod shared;
+mod spec;
+mod trouble;
+
+pub use identity::Identity;
+pub use process::Process;
+pub use rustix::process::Signal;
+pub use server::Server;
+pub use servers::SERVERS;
+pub use shared::{Entry, Shared, entries, forget, remember, rig_dir, shared, wanted};
+pub use spec::{Ready, Spec, program_path};
+pub use trouble::Trouble;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! A running server: started from a [`Spec`], ready when handed over, gone when dropped.
+//!
+//! The surprise: a start that fails because somebody else took the port is tried again with other ports; any other
+//! failure carries the tail of the server's own log.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::identity::poll;
+use super::spec::Filling;
+use super::{Entry, Identity, Process, Spec, Trouble, ports, program_path};
+
+const LOG: &str = "server.log";
+const LOG_TAIL_LINES: usize = 20;
+const PREPARE_TAKES: Duration = Duration::from_secs(60);
+const STOP_TAKES: Duration = Duration::from_secs(10);
+const TRIES: usize = 3;
+
+/// A server of our own, on ports of its own, in a folder of its own.
+///
+/// Use this in tests that hurt their server; use [`shared`](super::shared()) in tests that only need one.
+#[derive(Debug)]
+pub struct Server {
+    spec: &'static Spec,
+    program: PathBuf,
+    folder: PathBuf,
+    filling: Filling,
+    process: Option<Process>,
+}
+
+impl Server {
+    /// Starts a server by its name in the table, in a temporary folder.
+    pub fn named(name: &str) -> Result<Server, Trouble> {
+        let spec = super::SERVERS.iter().find(|spec| spec.name == name);
+        let spec = spec.ok_or_else(|| Trouble::new(format!("the rig has no server `{name}`")))?;
+        Server::start(spec, &std::env::temp_dir())
+    }
+
+    /// Starts a server in a fresh folder under `parent` and waits until it is ready.
+    pub fn start(spec: &'static Spec, parent: &Path) -> Result<Server, Trouble> {
+        let program = spec.find()?;
+        let mut last = None;
+        for _ in 0..TRIES {
+            let folder = fresh_folder(parent, spec.name)?;
+            let filling = match spec.filling(&folder) {
+                Ok(filling) => filling,
+                Err(trouble) => {
+                    let _ = fs::remove_dir_all(&folder);
+                    return Err(trouble);
+                }
+            };
+            let mut server = Server { spec, program: program.clone(), folder, filling, process: None };
+            match server.prepare().and_then(|()| server.launch()) {
+                Ok(()) => return Ok(server),
+                Err(trouble) if server.lost_its_port() => last = Some(trouble),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Err(last.unwrap_or_else(|| Trouble::new(format!("`{}` did not start", spec.name))))
+    }
+
+    /// Where a client connects.
+    pub fn url(&self) -> String {
+        self.filling.fill(self.spec.url)
+    }
+
+    /// Its first port.
+    pub fn port(&self) -> u16 {
+        self.filling.ports[0]
+    }
+
+    /// Its folder, removed when it stops.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its process, or nothing after [`kill`](Server::kill).
+    pub fn identity(&self) -> Option<Identity> {
+        self.process.as_ref().map(Process::identity)
+    }
+
+    /// The last lines it logged.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(self.folder.join(LOG)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+    }
+
+    /// Stops it (SIGSTOP): it keeps its connections and answers nobody.
+    pub fn pause(&mut self) -> Result<(), Trouble> {
+        self.running()?.pause()
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn resume(&mut self) -> Result<(), Trouble> {
+        self.running()?.resume()
+    }
+
+    /// `kill -9`. Its folder stays, for [`restart`](Server::restart).
+    pub fn kill(&mut self) -> Result<(), Trouble> {
+        self.running()?.kill()?;
+        self.process = None;
+        Ok(())
+    }
+
+    /// Starts it again after [`kill`](Server::kill), on the same ports and in the same folder.
+    pub fn restart(&mut self) -> Result<(), Trouble> {
+        if self.process.is_some() {
+            return Err(Trouble::new(format!("`{}` still runs", self.spec.name)).hint("call `kill` first"));
+        }
+        self.launch()
+    }
+
+    /// Ends it cleanly, by force if it takes too long, and removes its folder.
+    pub fn stop(mut self) -> Result<(), Trouble> {
+        self.end();
+        match self.process.as_mut().map(Process::ended) {
+            Some(None) => Err(Trouble::new(format!("`{}` cannot be stopped", self.spec.name))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets it live on without us; what is needed to find and stop it later.
+    pub fn release(mut self) -> Result<Entry, Trouble> {
+        let entry = self.entry()?;
+        self.process.take().map(Process::release);
+        self.folder = PathBuf::new(); // so that the drop leaves it alone
+        Ok(entry)
+    }
+
+    /// What others need to connect to it, while we own it.
+    pub fn entry(&self) -> Result<Entry, Trouble> {
+        let identity = self.identity().ok_or_else(|| Trouble::new(format!("`{}` does not run", self.spec.name)))?;
+        Ok(Entry {
+            name: self.spec.name.to_string(),
+            url: self.url(),
+            port: self.port(),
+            identity,
+            folder: self.folder.clone(),
+            version: self.spec.installed_version().unwrap_or_default(),
+        })
+    }
+
+    fn running(&mut self) -> Result<&mut Process, Trouble> {
+        let name = self.spec.name;
+        self.process.as_mut().ok_or_else(|| Trouble::new(format!("`{name}` does not run")).hint("call `restart` first"))
+    }
+
+    fn prepare(&self) -> Result<(), Trouble> {
+        for (path, text) in self.spec.files {
+            let path = self.folder.join(path);
+            let written = fs::create_dir_all(path.parent().unwrap_or(&self.folder));
+            let written = written.and_then(|()| fs::write(&path, self.filling.fill(text)));
+            written.map_err(|e| Trouble::new(format!("cannot write {}: {e}", path.display())))?;
+        }
+        for command in self.spec.prepare {
+            let words = self.filling.fill_all(command);
+            let (program, args) =
+                words.split_first().ok_or_else(|| Trouble::new("an empty command to prepare with"))?;
+            let program = program_path(program).unwrap_or_else(|| PathBuf::from(program));
+            let mut process = Process::spawn(self.dressed(Command::new(program).args(args).stdin(Stdio::null()))?)?;
+            if !process.wait(PREPARE_TAKES)?.success() {
+                return Err(self.failed(&format!("`{}` failed", words.join(" "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Folder, environment and log, the same for the server and for what prepares it.
+    fn dressed<'a>(&self, command: &'a mut Command) -> Result<&'a mut Command, Trouble> {
+        let path = self.folder.join(LOG);
+        let log = File::options().create(true).append(true).open(&path);
+        let log = log.and_then(|log| Ok((log.try_clone()?, log)));
+        let (out, err) = log.map_err(|e| Trouble::new(format!("cannot write {}: {e}", path.display())))?;
+        let env = self.spec.env.iter().map(|(key, value)| (key, self.filling.fill(value)));
+        Ok(command.current_dir(&self.folder).envs(env).stdout(out).stderr(err))
+    }
+
+    fn launch(&mut self) -> Result<(), Trouble> {
+        let args = self.filling.fill_all(self.spec.args);
+        let dress = |command: &mut Command| self.dressed(command).map(|_| ());
+        let process = Process::serve(&self.program, &args, self.spec.stop, &self.folder, dress)?;
+        let identity = process.identity();
+        self.process = Some(process);
+        self.wait_ready(identity)
+    }
+
+    fn wait_ready(&mut self, identity: Identity) -> Result<(), Trouble> {
+        let (port, ready) = (self.port(), &self.spec.ready);
+        let began = Instant::now();
+        let outcome = poll(self.spec.starts_within, || {
+            if let Some(status) = self.process.as_mut().and_then(Process::ended) {
+                return Some(Err(status));
+            }
+            (ports::answers(port, ready) && ports::is_owned_by(port, identity.pid)).then_some(Ok(()))
+        });
+        match outcome {
+            Some(Ok(())) => Ok(()),
+            Some(Err(status)) => {
+                Err(self.failed(&format!("`{}` ended instead of starting ({status})", self.spec.name)))
+            }
+            None => Err(self.failed(&format!("`{}` was not ready within {:?}", self.spec.name, began.elapsed()))),
+        }
+    }
+
+    fn failed(&self, what: &str) -> Trouble {
+        let tail = self.log_tail();
+        let tail = if tail.is_empty() { "(it logged nothing)" } else { &tail };
+        Trouble::new(format!("{what}; its log ends with:\n    {}", tail.replace('\n', "\n    ")))
+    }
+
+    /// Whether somebody else listens where this server was to.
+    fn lost_its_port(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.ended().is_some())
+            && self.filling.ports.iter().any(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_err())
+    }
+
+    fn end(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.signal(self.spec.stop);
+            process.signal(super::Signal::CONT); // a stopped process takes no other signal
+            if process.wait(STOP_TAKES).is_err() {
+                let _ = process.kill();
+            }
+        }
+        if self.folder != OsStr::new("") {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A folder nobody else has. Others may enter it: some servers change to a user of their own.
+fn fresh_folder(parent: &Path, name: &str) -> Result<PathBuf, Trouble> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = parent.join(format!("lockkeeper-{name}-{}-{now:x}-{next}", std::process::id()));
+    let made = fs::create_dir_all(parent).and_then(|()| fs::create_dir(&folder));
+    made.map_err(|e| Trouble::new(format!("cannot make {}: {e}", folder.display())))?;
+    Ok(folder)
+}

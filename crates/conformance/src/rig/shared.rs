@@ -1,0 +1,170 @@
+//! The servers that tests share: `cargo xtask up` starts them and writes `servers.json`, tests read it here.
+//!
+//! The surprise: a test without its server fails only when somebody asked for servers. Plain `cargo test` runs what
+//! needs none, and says aloud what it left out; `cargo xtask test` asks for all of them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, io};
+
+use serde_json::{Value, json};
+
+use super::{Identity, SERVERS, Signal, Trouble, ports};
+
+const FILE: &str = "servers.json";
+const STOP_TAKES: Duration = Duration::from_secs(10);
+
+/// Set to 1 by `cargo xtask test`: a test that needs a server must get it, or fail.
+const ASKED_FOR: &str = "LOCKKEEPER_RIG";
+/// The stores named by `cargo xtask test --only`, with commas between.
+const ONLY: &str = "LOCKKEEPER_ONLY";
+/// Where `servers.json` is, if not in this build's own target folder.
+const FOLDER: &str = "LOCKKEEPER_RIG_DIR";
+
+/// A server that is up, as `servers.json` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name in the table.
+    pub name: String,
+    /// Where a client connects.
+    pub url: String,
+    /// Its first port.
+    pub port: u16,
+    /// Its process.
+    pub identity: Identity,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The version it printed.
+    pub version: String,
+}
+
+/// What a test that needs a server got.
+#[derive(Debug)]
+pub enum Shared {
+    /// The server; it may have other guests, so use names of your own.
+    Up(Entry),
+    /// Nobody asked for it. The reason has been printed; the test ends here, and passes.
+    LeftOut(String),
+}
+
+/// The shared server of this name, for a store's tests.
+///
+/// # Errors
+///
+/// When servers were asked for and this one is not there. The hint is the command to type.
+pub fn shared(name: &str) -> Result<Shared, Trouble> {
+    let only = env::var(ONLY).unwrap_or_default();
+    if !only.is_empty() && !only.split(',').any(|store| store == name) {
+        return Ok(left_out(name, "left out by --only"));
+    }
+    let known = entries(&rig_dir())?;
+    match known.into_iter().find(|entry| entry.name == name) {
+        Some(entry) if entry.is_ready() => Ok(Shared::Up(entry)),
+        _ if wanted() => Err(Trouble::new(format!("the shared server `{name}` is not up")).hint("cargo xtask up")),
+        _ => Ok(left_out(name, "no servers are up (`cargo xtask test` runs everything)")),
+    }
+}
+
+/// Whether tests that need servers are to run: asked for by the environment, or servers are up.
+///
+/// A list whose servers are all gone (a run was killed, the machine started anew) asks for nothing.
+pub fn wanted() -> bool {
+    env::var(ASKED_FOR).is_ok_and(|value| value == "1")
+        || entries(&rig_dir()).is_ok_and(|known| known.iter().any(|entry| entry.identity.is_alive()))
+}
+
+/// Says aloud that something was not run. Written to the stream itself: the test harness swallows `eprintln!`.
+fn left_out(name: &str, why: &str) -> Shared {
+    let _ = writeln!(io::stderr(), "\nNOT RUN: tests with a real `{name}`: {why}\n");
+    Shared::LeftOut(why.to_string())
+}
+
+/// `rig` in the target folder this program was built into.
+pub fn rig_dir() -> PathBuf {
+    if let Some(folder) = env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
+        return PathBuf::from(folder);
+    }
+    // Cargo marks its target folder, wherever the configuration puts it.
+    let program = env::current_exe().unwrap_or_default();
+    let target = program.ancestors().skip(1).find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    target.unwrap_or(Path::new("target")).join("rig")
+}
+
+impl Entry {
+    /// Whether it is still the same process, and answers.
+    pub fn is_ready(&self) -> bool {
+        let spec = SERVERS.iter().find(|spec| spec.name == self.name);
+        self.identity.is_alive()
+            && ports::is_owned_by(self.port, self.identity.pid)
+            && spec.is_some_and(|spec| ports::answers(self.port, &spec.ready))
+    }
+
+    /// Ends it cleanly, by force if it takes too long, and removes its folder. Says whether it is gone.
+    pub fn stop(&self, rig: &Path) -> bool {
+        let signal = SERVERS.iter().find(|spec| spec.name == self.name).map_or(Signal::TERM, |spec| spec.stop);
+        self.identity.signal(signal);
+        self.identity.signal(Signal::CONT); // a stopped process takes no other signal
+        let gone = self.identity.wait_gone(STOP_TAKES) || {
+            self.identity.signal(Signal::KILL);
+            self.identity.wait_gone(STOP_TAKES)
+        };
+        // The file may have been edited: remove only what `up` can have made.
+        if gone && self.folder.parent() == Some(rig) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+        gone
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name, "url": self.url, "port": self.port, "pid": self.identity.pid,
+            "start": self.identity.start, "dir": self.folder.display().to_string(), "version": self.version,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Entry> {
+        let text = |key: &str| value[key].as_str().map(str::to_string);
+        Some(Entry {
+            name: text("name")?,
+            url: text("url")?,
+            port: value["port"].as_u64()?.try_into().ok()?,
+            identity: Identity { pid: value["pid"].as_u64()?.try_into().ok()?, start: value["start"].as_u64()? },
+            folder: PathBuf::from(text("dir")?),
+            version: text("version")?,
+        })
+    }
+}
+
+/// The servers that `up` wrote down; none without the file.
+pub fn entries(rig: &Path) -> Result<Vec<Entry>, Trouble> {
+    let path = rig.join(FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Trouble::new(format!("cannot read {}: {e}", path.display()))),
+    };
+    let rows = serde_json::from_str::<Value>(&text).ok();
+    let rows = rows.as_ref().and_then(|value| value["servers"].as_array());
+    let known = rows.and_then(|rows| rows.iter().map(Entry::from_json).collect());
+    known.ok_or_else(|| {
+        Trouble::new(format!("{} is not what `cargo xtask up` writes", path.display()))
+            .hint("remove it, end the servers it names by hand, and run `cargo xtask up`")
+    })
+}
+
+/// Writes the servers down, in one step: a reader sees the old list or the new one.
+pub fn remember(rig: &Path, known: &[Entry]) -> Result<(), Trouble> {
+    let path = rig.join(FILE);
+    let fresh = rig.join(format!("{FILE}.{}", std::process::id()));
+    let rows: Vec<Value> = known.iter().map(Entry::to_json).collect();
+    let written = fs::create_dir_all(rig)
+        .and_then(|()| fs::write(&fresh, format!("{:#}\n", json!({ "servers": rows }))))
+        .and_then(|()| fs::rename(&fresh, &path));
+    written.map_err(|e| Trouble::new(format!("cannot write {}: {e}", path.display())))
+}
+
+/// Removes the list.
+pub fn forget(rig: &Path) {
+    let _ = fs::remove_file(rig.join(FILE));
+}

@@ -1,0 +1,124 @@
+//! How to start a server, as data.
+//!
+//! The surprise: `{dir}`, `{port}`, `{port2}`… are filled in wherever they stand (arguments, files, environment,
+//! preparation, address), and as many free ports are taken as are named.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{Process, Signal, Trouble, ports};
+
+const VERSION_TAKES: Duration = Duration::from_secs(10);
+
+/// One server program and everything the rig must know about it.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name tests ask for.
+    pub name: &'static str,
+    /// The program, looked up in `PATH` and the folders for administrators.
+    pub program: &'static str,
+    /// Its arguments. It must stay in the foreground and listen on 127.0.0.1 only.
+    pub args: &'static [&'static str],
+    /// Files written into its folder first: path and content.
+    pub files: &'static [(&'static str, &'static str)],
+    /// Its environment, added to ours.
+    pub env: &'static [(&'static str, &'static str)],
+    /// Commands run in its folder before its first start: program and arguments.
+    pub prepare: &'static [&'static [&'static str]],
+    /// How it shows that it is ready, on `{port}`.
+    pub ready: Ready,
+    /// What ends it cleanly.
+    pub stop: Signal,
+    /// How long a start may take before it is a failure; far more than it takes, for busy machines.
+    pub starts_within: Duration,
+    /// Where a client connects.
+    pub url: &'static str,
+    /// Arguments that make the program print its version.
+    pub version: &'static [&'static str],
+    /// The Debian package that brings it.
+    pub package: &'static str,
+}
+
+/// Ready is when the server, told `say`, answers with something that contains `hear`.
+#[derive(Debug)]
+pub struct Ready {
+    /// Bytes to send after connecting; may be nothing.
+    pub say: &'static [u8],
+    /// Bytes that must be in the answer.
+    pub hear: &'static [u8],
+}
+
+/// The values for a spec's placeholders.
+#[derive(Clone, Debug)]
+pub(super) struct Filling {
+    pub(super) dir: String,
+    pub(super) ports: Vec<u16>,
+}
+
+impl Spec {
+    /// Where its program is, or what to type to get it.
+    pub fn find(&self) -> Result<PathBuf, Trouble> {
+        program_path(self.program).ok_or_else(|| {
+            Trouble::new(format!("`{}` is not installed, and `{}` needs it", self.program, self.name))
+                .hint(format!("`cargo xtask setup` installs it (Debian package `{}`)", self.package))
+        })
+    }
+
+    /// The version of the installed program, as it prints it; nothing if it prints none.
+    pub fn installed_version(&self) -> Option<String> {
+        let mut command = Command::new(self.find().ok()?);
+        command.args(self.version).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = Process::spawn(&mut command).ok()?;
+        let mut said = String::new();
+        let out = process.stdout()?;
+        process.wait(VERSION_TAKES).ok()?;
+        out.take(64 * 1024).read_to_string(&mut said).ok()?;
+        version_in(&said)
+    }
+
+    /// Fresh ports and a folder for its placeholders.
+    pub(super) fn filling(&self, dir: &Path) -> Result<Filling, Trouble> {
+        let count = (1..).take_while(|n| *n == 1 || self.texts().any(|text| text.contains(&placeholder(*n)))).count();
+        Ok(Filling { dir: dir.display().to_string(), ports: ports::free(count)? })
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &'static str> {
+        let prepare = self.prepare.iter().flat_map(|command| command.iter().copied());
+        let pairs = self.files.iter().chain(self.env).flat_map(|(name, text)| [*name, *text]);
+        self.args.iter().copied().chain(prepare).chain(pairs).chain([self.url])
+    }
+}
+
+impl Filling {
+    pub(super) fn fill(&self, text: &str) -> String {
+        let start = text.replace("{dir}", &self.dir);
+        let numbered = self.ports.iter().enumerate();
+        numbered.fold(start, |text, (n, port)| text.replace(&placeholder(n + 1), &port.to_string()))
+    }
+
+    pub(super) fn fill_all(&self, texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| self.fill(text)).collect()
+    }
+}
+
+/// The first thing in a text that looks like `1.2` or `1.2.3`.
+fn version_in(text: &str) -> Option<String> {
+    let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.')).map(|word| word.trim_matches('.'));
+    words.into_iter().find(|word| word.contains('.')).map(str::to_string)
+}
+
+fn placeholder(number: usize) -> String {
+    if number == 1 { "{port}".to_string() } else { format!("{{port{number}}}") }
+}
+
+/// Looks a program up in `PATH` and in the folders that only administrators have there.
+pub fn program_path(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}

@@ -1,0 +1,87 @@
+//! Every law on every store that needs no server, on every layer, and on a store that loses calls.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use lockkeeper_conformance::{World, suite};
+use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
+use lockkeeper_core::store::SharedStore;
+use lockkeeper_core::stores::Memory;
+
+/// One store, opened again and again.
+fn on(store: &str, shared: SharedStore) -> World {
+    World::new(store, move || {
+        let shared = shared.clone();
+        async move { shared }
+    })
+}
+
+/// The memory store under one layer.
+fn under(store: &str, layer: impl Layer) -> World {
+    on(store, wrap(Memory::shared(), layer))
+}
+
+fn memory_under_fault() -> World {
+    let seed = fastrand::u64(..);
+    eprintln!("faults from seed {seed}");
+    let faulty = wrap(Memory::shared(), Fault::new(Faults::often(seed)));
+    on("memory+fault", wrap(faulty, Retry { attempts: 8, pause: Duration::from_millis(1) })).flaky()
+}
+
+/// One file for all laws, as for all programs of a user; each client opens it anew.
+fn sqlite() -> World {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(fresh_folder);
+    let url = format!("sqlite:{}", FOLDER.join("locks.db").display());
+    let opened = url.clone();
+    let world = World::new("sqlite", move || {
+        let url = opened.clone();
+        async move { lockkeeper::open(&url).await.expect("the store opens") }
+    });
+    world.with_processes(url, PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+/// A folder of this run's own below the build's temporary one. Tests share it until the process ends, so the next
+/// run takes it away.
+fn fresh_folder() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("laws");
+    for old in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if !Path::new("/proc").join(old.file_name()).exists() {
+            let _ = std::fs::remove_dir_all(old.path());
+        }
+    }
+    let own = folder.join(std::process::id().to_string());
+    std::fs::create_dir_all(&own).expect("a folder");
+    own
+}
+
+suite!(sqlite, sqlite());
+suite!(memory, on("memory", Memory::shared()));
+suite!(check, under("memory+check", Check::default()));
+suite!(timeout, under("memory+timeout", Timeout { after: Duration::from_secs(10) }));
+suite!(retry, under("memory+retry", Retry { attempts: 3, pause: Duration::from_millis(1) }));
+suite!(trace, under("memory+trace", Trace));
+suite!(metrics, under("memory+metrics", Metrics));
+suite!(prefix, under("memory+prefix", Prefix::new("team/a").expect("a prefix").expect("not empty")));
+suite!(fault, memory_under_fault());
+
+/// A law that nobody runs is no law: each public function of the laws is in the suite.
+#[test]
+fn every_law_is_in_the_suite() {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+    let suite = std::fs::read_to_string(source.join("lib.rs")).expect("the suite");
+    let mut laws = 0;
+    for file in std::fs::read_dir(source.join("laws")).expect("the laws") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a file");
+        for line in text.lines() {
+            let Some(rest) = line.strip_prefix("pub async fn ") else { continue };
+            let law = rest.split('(').next().expect("a name");
+            assert!(
+                suite.contains(&format!("{law},")) || suite.contains(&format!("{law};")),
+                "{law} is not in the suite"
+            );
+            laws += 1;
+        }
+    }
+    assert!(laws > 40, "{laws} laws");
+}

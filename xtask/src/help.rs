@@ -1,0 +1,81 @@
+//! The help pages: one table, from which the overview and each task's page are made.
+//!
+//! The surprise: a task without a page here does not exist; the dispatcher asks for the page first.
+
+use lockkeeper_rig::Trouble;
+
+/// Name, one line for the overview, usage, the rest of its page.
+const TASKS: &[(&str, &str, &str, &str)] = &[
+    (
+        "setup",
+        "install what the tests need",
+        "cargo xtask setup [--install]",
+        "Looks for a C compiler and the servers of the rig, and installs the Debian packages that are missing: at once as\n\
+         root, through sudo with --install; otherwise prints the command to type and fails. Packages do not start their\n\
+         services. Touches nothing when all is there.",
+    ),
+    (
+        "up",
+        "start the servers that tests share",
+        "cargo xtask up",
+        "Starts one of each server of the rig on free loopback ports and writes target/rig/servers.json. Servers that run\n\
+         already are kept. Plain `cargo test` then runs the tests that need servers, too.",
+    ),
+    (
+        "down",
+        "stop them",
+        "cargo xtask down",
+        "Stops what `up` started, by pid and start time, and removes their folders.",
+    ),
+    (
+        "test",
+        "run every test, on real servers, and count the laws",
+        "cargo xtask test [--only STORE,…] [--install] [--keep]",
+        "Set-up, servers, `cargo test --workspace`, and a table of the laws per store. A store without a single law run is\n\
+         a failure.\n\n\
+         \x20 --only STORE,…  expect, and start servers for, these stores only\n\
+         \x20 --install       let the set-up use sudo\n\
+         \x20 --keep          leave the servers up afterwards",
+    ),
+    (
+        "examples",
+        "run every example",
+        "cargo xtask examples",
+        "Builds all examples and runs each, without input and with a time limit. One that does not end with 0 is a failure.",
+    ),
+    (
+        "bench",
+        "measure",
+        "cargo xtask bench [NAME…]",
+        "Runs the benchmarks named, or all, in release mode. What their program says about itself:",
+    ),
+    (
+        "tidy",
+        "check the tree's own rules",
+        "cargo xtask tidy",
+        "File and function length, module headers, leftovers, lints, machine paths, registry hosts, dead links. Prints\n\
+         `path:line: rule: what to do`. Also runs as a test.",
+    ),
+    (
+        "licences",
+        "check what we depend on",
+        "cargo xtask licences",
+        "Licences, banned crates and sources of everything in Cargo.lock. Two versions of one crate are a note.",
+    ),
+];
+
+/// All tasks, one line each.
+pub fn overview() -> String {
+    let rows: Vec<String> = TASKS.iter().map(|(name, line, ..)| format!("  {name:<10} {line}")).collect();
+    format!("usage: cargo xtask TASK [OPTIONS]\n\n{}\n\n`cargo xtask TASK --help` says more.", rows.join("\n"))
+}
+
+/// The page of one task.
+pub fn page(task: &str) -> Result<String, Trouble> {
+    let found = TASKS.iter().find(|(name, ..)| *name == task);
+    found.map(|(_, _, usage, text)| format!("usage: {usage}\n\n{text}")).ok_or_else(|| {
+        let names: Vec<&str> = TASKS.iter().map(|(name, ..)| *name).collect();
+        let what = if task.is_empty() { "no task given".to_string() } else { format!("there is no task `{task}`") };
+        Trouble::new(what).hint(format!("one of: {}; `cargo xtask --help` says what they do", names.join(", ")))
+    })
+}

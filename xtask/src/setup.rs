@@ -1,0 +1,137 @@
+//! `setup`: what the tests need from the machine, and how to get it there.
+//!
+//! The surprise: it decides by looking for programs, not packages, so whatever brought them is fine, and a machine that
+//! has everything is not touched at all.
+
+use std::process::Command;
+
+use lockkeeper_rig::{SERVERS, Spec, Trouble, program_path};
+
+/// Needed whatever the stores: program, Debian packages, what for.
+const TOOLS: &[(&str, &[&str], &str)] = &[
+    ("cc", &["gcc", "libc6-dev"], "SQLite is compiled from its C source"),
+    ("sh", &["dash"], "the rig's launcher and reaper"),
+    ("git", &["git"], "`cargo xtask tidy` lists the tree with it"),
+];
+
+const INSTALL: &str = include_str!("install.sh");
+
+/// Makes sure everything is there for these servers, or for all.
+pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Trouble> {
+    let all: Vec<&Spec> = SERVERS.iter().collect();
+    let servers = servers.unwrap_or(&all);
+    let missing = missing(servers);
+    if missing.is_empty() {
+        println!("setup: everything is there ({})", present(servers).join(", "));
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
+    let programs: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    println!("setup: missing {}; Debian packages: {}", programs.join(", "), packages.join(" "));
+    install(&packages, may_use_sudo)?;
+    match self::missing(servers).first() {
+        None => {
+            println!("setup: everything is there ({})", present(servers).join(", "));
+            Ok(())
+        }
+        Some((program, _)) => Err(Trouble::new(format!("`{program}` is still missing after the installation"))),
+    }
+}
+
+fn missing(servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let tools = TOOLS.iter().map(|(program, packages, _)| (*program, packages.to_vec()));
+    let servers = servers.iter().map(|spec| (spec.program, vec![spec.package]));
+    tools.chain(servers).filter(|(program, _)| program_path(program).is_none()).collect()
+}
+
+fn present(servers: &[&Spec]) -> Vec<String> {
+    let tools = TOOLS.iter().map(|(program, ..)| (*program).to_string());
+    let versions = |spec: &&Spec| format!("{} {}", spec.name, spec.installed_version().unwrap_or_default());
+    tools.chain(servers.iter().map(versions)).collect()
+}
+
+fn install(packages: &[&str], may_use_sudo: bool) -> Result<(), Trouble> {
+    if program_path("apt-get").is_none() {
+        return Err(Trouble::new("this machine has no apt-get, so the packages cannot be installed here")
+            .hint(format!("install what Debian calls {} by its own means", packages.join(" "))));
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root && !may_use_sudo {
+        return Err(Trouble::new("installing packages needs root").hint(format!(
+            "type `sudo apt-get install -y --no-install-recommends {}`, or `cargo xtask setup --install`",
+            packages.join(" ")
+        )));
+    }
+    if !is_root && program_path("sudo").is_none() {
+        return Err(Trouble::new("installing packages needs root, and there is no sudo here")
+            .hint(format!("as root, type `apt-get install -y --no-install-recommends {}`", packages.join(" "))));
+    }
+    let mut command = Command::new(if is_root { "sh" } else { "sudo" });
+    if !is_root {
+        command.arg("sh");
+    }
+    command.args(["-c", INSTALL, "lockkeeper-setup"]).args(packages);
+    let status = command.status().map_err(|e| Trouble::new(format!("cannot start the installation: {e}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Trouble::new(format!("the installation failed ({status})")).hint(format!(
+        "try `apt-get update && apt-get install --no-install-recommends {}` by hand",
+        packages.join(" ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Runs the script with an apt-get that writes down the policy it sees and ends with `code`.
+    fn installed(name: &str, before: Option<&str>, code: u8) -> (String, Option<String>, bool, usize) {
+        let folder = std::env::temp_dir().join(format!("lockkeeper-setup-{name}-{}", std::process::id()));
+        let (policy, apt, seen) = (folder.join("policy-rc.d"), folder.join("apt-get"), folder.join("seen"));
+        fs::create_dir_all(&folder).unwrap();
+        if let Some(text) = before {
+            fs::write(&policy, text).unwrap();
+        }
+        let script = format!(
+            "#!/bin/sh\necho \"$*\" >>'{0}'; cat '{1}' >>'{0}'; exit {code}\n",
+            seen.display(),
+            policy.display()
+        );
+        fs::write(&apt, script).unwrap();
+        fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", INSTALL, "setup", "a-package"]).env("PATH", path).env("LOCKKEEPER_POLICY_FILE", &policy);
+        let success = command.status().unwrap().success();
+        let outcome = (fs::read_to_string(&seen).unwrap(), fs::read_to_string(&policy).ok(), success);
+        let files = folder.read_dir().unwrap().count();
+        fs::remove_dir_all(&folder).unwrap();
+        (outcome.0, outcome.1, outcome.2, files)
+    }
+
+    #[test]
+    fn the_machine_s_own_policy_is_put_back() {
+        let (seen, after, success, files) = installed("own", Some("#!/bin/sh\nexit 0\n"), 0);
+        assert!(seen.contains("--no-install-recommends install a-package") && seen.contains("exit 101"), "{seen}");
+        assert!(success && files == 3, "{files}");
+        assert_eq!(after.as_deref(), Some("#!/bin/sh\nexit 0\n"));
+    }
+
+    #[test]
+    fn no_policy_is_left_where_there_was_none_even_after_a_failure() {
+        let (seen, after, success, files) = installed("none", None, 1);
+        assert!(seen.contains("exit 101") && !success && files == 2, "{seen} {files}");
+        assert_eq!(after, None);
+    }
+
+    #[test]
+    fn every_server_names_its_package() {
+        for spec in SERVERS {
+            assert!(!spec.package.is_empty() && !spec.program.is_empty(), "{}", spec.name);
+        }
+    }
+}
