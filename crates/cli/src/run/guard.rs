@@ -88,7 +88,12 @@ impl Guard {
         while !self.done {
             let now = self.clock.now();
             if now >= self.kill_at() {
-                return group::end(self.watch.group);
+                group::end(self.watch.group);
+                // On a busy machine both moments may pass at once; `lockkeeper` is to know why the command ended.
+                if !self.asked && self.ending.is_none() {
+                    say(ASKED);
+                }
+                return;
             }
             if !self.asked && now >= self.ask_at() {
                 group::ask_to_end(self.watch.group);

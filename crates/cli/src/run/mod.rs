@@ -214,7 +214,9 @@ async fn under(hold: &Hold, args: &RunArgs, signals: &mut Signals) -> Result<End
         return Err(lost(args));
     }
     let child = gate.open();
-    Supervised { name: &args.name, hold, child, watch, warden, terminal, signals, asked: false }.follow().await
+    Supervised { name: &args.name, hold, child, watch, warden, terminal, signals, guarded: true, asked: false }
+        .follow()
+        .await
 }
 
 fn environment(command: &mut Command, hold: &Hold) {

@@ -27,6 +27,9 @@ pub const LEAD_PART: u32 = 6;
 /// … but not more than this, or `--at-most 1h` would give it 50 minutes.
 pub const LEAD_MAX: Duration = Duration::from_secs(10);
 
+/// How long a guard may take to go.
+const RELIEF: Duration = Duration::from_secs(5);
+
 /// A command that runs under a hold.
 pub struct Supervised<'a> {
     pub name: &'a str,
@@ -36,7 +39,9 @@ pub struct Supervised<'a> {
     pub warden: Warden,
     pub terminal: Option<Terminal>,
     pub signals: &'a mut Signals,
-    /// Was it asked to end because its time was running out?
+    /// Is the guard on its post?
+    pub guarded: bool,
+    /// Was the command asked to end because its time was running out?
     pub asked: bool,
 }
 
@@ -77,7 +82,6 @@ impl Supervised<'_> {
     /// The loop. Answers whether the hold was lost.
     async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<bool, Failure> {
         let mut lost = false;
-        let mut guarded = true;
         loop {
             let hold = self.hold;
             let seen = self.watch.deadline;
@@ -102,10 +106,10 @@ impl Supervised<'_> {
                     self.watch.deadline = deadline;
                     self.tell(Record::Watch(self.watch)).await?;
                 }
-                news = self.warden.news(), if guarded => match news {
+                news = self.warden.news(), if self.guarded => match news {
                     News::Asked => self.asked_to_end(),
                     // It has done its work: the group is gone, and the loss is about to be noticed here.
-                    News::Ended(true) => guarded = false,
+                    News::Ended(true) => self.guarded = false,
                     News::Ended(false) => self.replace_guard(lost).await?,
                 },
                 caught = self.signals.next() => self.pass(caught),
@@ -174,19 +178,28 @@ impl Supervised<'_> {
 
     /// Tells the guard, or a new one if this one does not listen.
     async fn tell(&mut self, record: Record) -> Result<(), Failure> {
-        match self.warden.tell(record) {
-            Ok(()) => Ok(()),
-            Err(_) => self.replace_guard(record == Record::Lost).await,
+        if !self.guarded || self.warden.tell(record).is_ok() {
+            return Ok(());
+        }
+        // It may have ended because its work was done, before we woke.
+        match tokio::time::timeout(RELIEF, self.relieved()).await {
+            Ok(true) => {
+                self.guarded = false;
+                Ok(())
+            }
+            _ => self.replace_guard(record == Record::Lost).await,
         }
     }
 
     /// Posts a new guard in place of one that died. Without a guard the command does not go on.
     async fn replace_guard(&mut self, lost: bool) -> Result<(), Failure> {
-        let posted = match Warden::post(self.watch).await {
-            Ok(mut warden) => (!lost).then_some(()).map_or_else(|| warden.tell(Record::Lost), Ok).map(|()| warden),
-            Err(error) => Err(error),
-        };
-        match posted {
+        if lost {
+            // There is nothing left to watch for, and no grace to give.
+            group::end(self.watch.group);
+            self.guarded = false;
+            return Ok(());
+        }
+        match Warden::post(self.watch).await {
             Ok(warden) => {
                 std::mem::replace(&mut self.warden, warden).dismiss();
                 Ok(())
@@ -208,16 +221,29 @@ impl Supervised<'_> {
         let _ = self.child.wait();
     }
 
-    /// Waits until the guard has gone home; after a loss, that is when nobody of the group is left.
+    /// Lets the guard go; after a loss, that is when nobody of the group is left.
     async fn relieve_guard(&mut self, lost: bool) {
+        if !self.guarded {
+            return;
+        }
         if !lost {
             let _ = self.warden.tell(Record::Done);
         }
-        let grace = if lost { self.watch.lead + Duration::from_secs(5) } else { Duration::from_secs(5) };
         // A guard that was itself stopped or killed must not keep us, nor the command's group alive.
-        let relieved = tokio::time::timeout(grace, self.warden.ended()).await;
-        if lost && relieved != Ok(true) {
+        let grace = if lost { self.watch.lead + RELIEF } else { RELIEF };
+        if tokio::time::timeout(grace, self.relieved()).await != Ok(true) && lost {
             group::end(self.watch.group);
+        }
+    }
+
+    /// Waits for the guard's end; true if it has done its work.
+    async fn relieved(&mut self) -> bool {
+        loop {
+            match self.warden.news().await {
+                // Seen only now by a `lockkeeper` that was stopped meanwhile.
+                News::Asked => self.asked_to_end(),
+                News::Ended(well) => return well,
+            }
         }
     }
 }

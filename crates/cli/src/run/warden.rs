@@ -83,15 +83,6 @@ impl Warden {
         }
     }
 
-    /// Returns when the guard has ended; true if it has done its work.
-    pub async fn ended(&mut self) -> bool {
-        loop {
-            if let News::Ended(well) = self.news().await {
-                return well;
-            }
-        }
-    }
-
     /// Ends a guard that is of no use.
     pub fn dismiss(mut self) {
         let _ = self.child.kill();
