@@ -214,9 +214,9 @@ async fn under(hold: &Hold, args: &RunArgs, signals: &mut Signals) -> Result<End
         return Err(lost(args));
     }
     let child = gate.open();
-    Supervised { name: &args.name, hold, child, watch, warden, terminal, signals, guarded: true, asked: false }
-        .follow()
-        .await
+    let (stop_passed, guarded, asked) = (None, true, false);
+    let name = &args.name;
+    Supervised { name, hold, child, watch, warden, terminal, signals, stop_passed, guarded, asked }.follow().await
 }
 
 fn environment(command: &mut Command, hold: &Hold) {

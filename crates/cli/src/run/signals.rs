@@ -85,9 +85,9 @@ impl Signals {
             let _ = raise(signal);
             let _ = only.thread_block();
         }
-        // What woke us, and a stop that was typed twice, are not for the command.
+        // What woke us is not for the command.
         self.drain();
-        self.kept.retain(|signal| !matches!(signal, Signal::SIGCONT | Signal::SIGTSTP));
+        self.kept.retain(|signal| *signal != Signal::SIGCONT);
     }
 
     /// Waits for our own copy of a signal sent to the whole group. It is not there if it was ignored when this

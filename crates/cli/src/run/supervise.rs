@@ -5,7 +5,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockkeeper::time::Clock;
 use lockkeeper::{Hold, Lost};
@@ -39,6 +39,8 @@ pub struct Supervised<'a> {
     pub warden: Warden,
     pub terminal: Option<Terminal>,
     pub signals: &'a mut Signals,
+    /// When SIGTSTP was last passed to the command.
+    pub stop_passed: Option<Instant>,
     /// Is the guard on its post?
     pub guarded: bool,
     /// Was the command asked to end because its time was running out?
@@ -131,7 +133,10 @@ impl Supervised<'_> {
     }
 
     /// Passes a signal to the command, which decides what comes of it.
-    fn pass(&self, caught: Caught) {
+    fn pass(&mut self, caught: Caught) {
+        if caught == Caught::SIGTSTP {
+            self.stop_passed = Some(Instant::now());
+        }
         if let Some(signal) = Signal::from_named_raw(caught as i32) {
             group::signal(self.watch.group, signal);
         }
@@ -140,8 +145,11 @@ impl Supervised<'_> {
     /// The command has stopped: so does the job that it is part of, as far as a shell can see.
     async fn stopped(&mut self, signal: Signal, lost: bool) {
         let Some(terminal) = &mut self.terminal else { return };
+        let had_terminal = terminal.is_handed();
         let wants_terminal = signal == Signal::TTIN || signal == Signal::TTOU;
-        if !terminal.is_handed() {
+        // Ctrl-Z may meet a command that the terminal has just stopped, and waking that one would forget the key.
+        let asked = self.stop_passed.take().is_some_and(|when| when.elapsed() < Duration::from_secs(1));
+        if !had_terminal && !asked {
             if wants_terminal && terminal.is_ours() {
                 terminal.hand_to(self.watch.group);
                 return group::signal(self.watch.group, Signal::CONT);
@@ -159,8 +167,8 @@ impl Supervised<'_> {
         let hint = "continue it before that, or it is ended";
         exit::say(&format!("lockkeeper: stopped; `{}` stays taken for {left} and no longer", self.name), Some(hint));
         self.signals.suffer(match signal {
-            Signal::TTIN => Caught::SIGTTIN,
-            Signal::TTOU => Caught::SIGTTOU,
+            Signal::TTIN if !asked => Caught::SIGTTIN,
+            Signal::TTOU if !asked => Caught::SIGTTOU,
             _ => Caught::SIGTSTP,
         });
         if !self.hold.is_held() {
@@ -168,7 +176,10 @@ impl Supervised<'_> {
             return;
         }
         if terminal.is_ours() {
-            terminal.hand_to(self.watch.group);
+            // In a pipeline it may be another who needs it.
+            if had_terminal || wants_terminal {
+                terminal.hand_to(self.watch.group);
+            }
         } else if wants_terminal {
             // Nobody could stop us, and the command would ask again at once, and again.
             tokio::time::sleep(Duration::from_millis(500)).await;

@@ -46,6 +46,7 @@ if [ -e inside ]; then
 fi
 echo $$ > inside
 echo "$1" >> ids
+sleep 0.02
 read other < inside
 [ "$other" = $$ ] || echo "$other came in while $1 was inside" >> wrong
 rm inside
@@ -96,7 +97,11 @@ fn worker_among_killers(den: &Den, worker: u64, next: &AtomicU32, killed: &Atomi
         command.args(["sh", "-c", MARK, "sh", &id.to_string()]);
         let started = start(command.env("LOCKKEEPER_STORE", format!("{}?sync=normal", den.store())));
         if roll(6) == 0 {
-            std::thread::sleep(Duration::from_millis(roll(60)));
+            // Half of them somewhere on the way, half of them inside.
+            match roll(2) {
+                0 => std::thread::sleep(Duration::from_millis(roll(100))),
+                _ => until("it is inside", || read(&den.path("ids")).lines().any(|line| line == id.to_string())),
+            }
             started.signal(rustix::process::Signal::KILL);
             killed.fetch_add(1, Ordering::Relaxed);
             drop(started);

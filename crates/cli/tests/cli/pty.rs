@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::support::{Den, LIMIT, Started, alive, children, read, session, start, until};
+use super::support::{Den, LIMIT, Started, alive, children, read, session, start, state, until};
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
@@ -41,7 +40,7 @@ impl Shell {
         command.stdin(same()).stdout(same()).stderr(same());
         let bash = start(&mut command);
         drop((command, slave));
-        let keyboard = File::from(OwnedFd::from(master));
+        let keyboard = File::from(master);
         let screen: Arc<(Mutex<String>, Condvar)> = Arc::default();
         read_screen(keyboard.try_clone().expect("a second handle"), screen.clone());
         let mut shell = Self { keyboard, screen, seen: 0, bash };
@@ -105,6 +104,11 @@ fn read_screen(mut from: File, screen: Arc<(Mutex<String>, Condvar)>) {
     });
 }
 
+/// The process id that a command wrote into a file.
+fn pid(den: &Den, file: &str) -> Pid {
+    Pid::from_raw(read(&den.path(file)).trim().parse().expect("a number")).expect("a process")
+}
+
 /// The same steps without us and with us.
 ///
 /// The commands wait in `read`, which is the shell itself. A key pressed while it starts another program may meet
@@ -123,8 +127,8 @@ fn an_interactive_shell_works_under_a_lock() {
     shell.line("echo $$ > inner");
     shell.expect("inner> ");
     shell.line("sleep 1000");
-    let inner = rustix::process::Pid::from_raw(read(&den.path("inner")).trim().parse().expect("a number"));
-    until("sleep runs", || children(inner.expect("a process")).iter().any(|(_, line)| line.starts_with("sleep")));
+    let inner = pid(&den, "inner");
+    until("sleep runs", || children(inner).iter().any(|(_, line)| line.starts_with("sleep")));
     shell.press(CTRL_C);
     shell.expect("inner> ");
     shell.line("echo 'inner'-$?.");
@@ -166,9 +170,10 @@ fn ctrl_z_stops_and_fg_resumes() {
     for with in BOTH {
         let den = Den::new();
         let mut shell = Shell::new(&den);
-        shell.line(&format!("{with}sh -c 'echo \"be\"gun; read line; echo got-$line; exit 4'"));
+        shell.line(&format!("{with}sh -c 'echo $$ > pid; echo \"be\"gun; read line; echo got-$line; exit 4'"));
         shell.expect("begun");
-        for _ in 0..2 {
+        let command = pid(&den, "pid");
+        for _ in 0..3 {
             shell.press(CTRL_Z);
             shell.expect("Stopped");
             shell.expect("ready> ");
@@ -177,6 +182,8 @@ fn ctrl_z_stops_and_fg_resumes() {
             shell.expect("ready> ");
             shell.line("fg");
             shell.expect("read line");
+            // A key that comes between the terminal and the signal that wakes is lost, with and without us.
+            until("it goes on", || state(command) == Some('S'));
         }
         shell.line("hello");
         shell.expect("got-hello");
@@ -294,8 +301,7 @@ fn stopped_past_its_lease_it_is_lost() {
     shell.press(CTRL_Z);
     shell.expect("stays taken for");
     shell.expect("ready> ");
-    let group = std::fs::read_to_string(den.path("pid")).expect("the command's id");
-    let group = rustix::process::Pid::from_raw(group.trim().parse().expect("a number")).expect("a process");
+    let group = pid(&den, "pid");
     until("the guard ends it", || alive(group).is_empty());
     shell.line("fg");
     shell.expect("was lost while its command was running");

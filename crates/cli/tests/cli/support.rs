@@ -183,6 +183,11 @@ pub fn children(parent: Pid) -> Vec<(Pid, String)> {
     found.map(|process| (process.pid, process.line)).collect()
 }
 
+/// The state of a process, as `ps` shows it.
+pub fn state(pid: Pid) -> Option<char> {
+    process(&Path::new("/proc").join(pid.as_raw_pid().to_string())).map(|process| process.state)
+}
+
 /// Everybody of a session.
 pub fn session(session: Pid) -> Vec<Pid> {
     let found = processes().into_iter().filter(|process| process.session == session.as_raw_pid());
