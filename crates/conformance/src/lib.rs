@@ -4,8 +4,13 @@
 //! that is missing is a skip that is printed with its reason, and a suite in which no law ran has failed. A store
 //! joins with three lines:
 //!
-//! ```ignore
-//! lockkeeper_conformance::suite!(my_store, World::new("my_store", || async { my_store().await }));
+//! ```
+//! use lockkeeper_conformance::{World, suite};
+//! # use lockkeeper_core::{store::SharedStore, stores::Memory};
+//! # async fn my_store() -> SharedStore { Memory::shared() }
+//!
+//! suite!(my_store, World::new("my_store", || async { my_store().await }));
+//! # fn main() {}
 //! ```
 //!
 //! Surprise: laws of one store run concurrently on one store, each under names of its own.

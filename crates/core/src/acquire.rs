@@ -11,7 +11,7 @@ use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
 use crate::name::Name;
-use crate::store::{Order, Standing, Waiter};
+use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
 use crate::watchdog::Departure;
 
@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) renews: bool,
     /// The name stays taken for at least so long.
     pub(crate) at_least: Duration,
+    /// May its owner come in again?
+    pub(crate) reentrant: bool,
 }
 
 /// Takes the lock; `None` if it is not free and the request does not wait.
@@ -152,6 +154,9 @@ impl Attempt<'_> {
             return Err(Error::new(ErrorKind::Closed, "the keeper has been closed"));
         }
         self.pending.may_stand = false;
+        if request.reentrant {
+            self.shared.reentry.remember(&state);
+        }
         Ok(Turn::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
     }
 
@@ -185,7 +190,7 @@ impl Attempt<'_> {
     /// The wait is over: leave the line, then say so.
     async fn give_up(mut self, request: &Request, started: Moment) -> Result<Option<Hold>> {
         if self.pending.may_stand
-            && self.shared.store.leave(&request.name, request.claim.id, Duration::ZERO).await.is_ok()
+            && self.shared.store.leave(&request.name, request.claim.id, Keep::Nothing).await.is_ok()
         {
             self.pending.may_stand = false;
         }
@@ -234,7 +239,7 @@ impl Drop for Pending {
         if self.may_stand {
             let until = self.shared.clock.now() + self.lease;
             let (name, id) = (self.name.clone(), self.id);
-            self.shared.watchdog.depart(Departure { name, id, keep: Duration::ZERO, until });
+            self.shared.watchdog.depart(Departure { name, id, keep: Keep::Nothing, until });
         }
     }
 }

@@ -233,6 +233,9 @@ impl CellOp {
     /// Refuses an operation outside the limits, before anything is sent.
     pub fn check(&self) -> Result<()> {
         match &self.action {
+            CellAction::FenceEnter { token, .. } | CellAction::FencedPut { token, .. } if token.as_u64() == 0 => {
+                Err(Error::invalid("token", "zero is no token"))
+            }
             CellAction::Put { value, .. } | CellAction::FencedPut { value: Some(value), .. } => limits::value(value),
             CellAction::Window { limit, per, .. } | CellAction::Gcra { limit, per, .. } => {
                 if *limit == 0 || u64::from(limits::PERMITS_MAX) < *limit {
@@ -269,8 +272,12 @@ impl CellOp {
     /// `Mismatch` if the cell is something else than the operation expects; nothing changes then.
     pub fn apply(&self, state: Option<&CellState>, now: Moment, fresh: u64) -> Result<Applied> {
         self.check()?;
+        // Two clients' clocks, or two threads' looks at one, come in any order. A cell that followed them back
+        // would count the same time twice, and a limiter would let more through each time.
+        let asked = now;
+        let now = state.map_or(asked, |state| asked.max(state.touched));
         let state = state.filter(|state| !state.is_over(now));
-        let change = Change { op: self, state, now, fresh };
+        let change = Change { op: self, state, now, behind: asked.until(now), fresh };
         match &self.action {
             CellAction::Put { value, if_version } => change.put(value, *if_version),
             CellAction::Remove { if_version } => change.remove(*if_version),
@@ -289,20 +296,24 @@ impl CellOp {
 struct Change<'a> {
     op: &'a CellOp,
     state: Option<&'a CellState>,
+    /// Never before the cell's last change.
     now: Moment,
+    /// How far the clock that asked is behind `now`.
+    behind: Duration,
     fresh: u64,
 }
 
 impl Change<'_> {
     fn put(&self, value: &[u8], if_version: Option<u64>) -> Result<Applied> {
         self.unfenced()?;
-        if let Some(conflict) = self.conflict(if_version) {
-            return Ok(conflict);
-        }
+        // Before the version: a limiter reads as nothing, and a retry that believes that would never end.
         if let Some(state) = self.state
             && !matches!(state.value, CellValue::Bytes(_) | CellValue::Empty)
         {
             return Err(self.mismatch(state, "bytes"));
+        }
+        if let Some(conflict) = self.conflict(if_version) {
+            return Ok(conflict);
         }
         Ok((Some(self.next(CellValue::Bytes(value.to_vec()))), CellReply::Done { version: self.fresh }))
     }
@@ -314,7 +325,7 @@ impl Change<'_> {
 
     fn take(&self, by: u64, floor: i64) -> Result<Applied> {
         let old = self.old_number()?;
-        let left = i64::try_from(by).ok().and_then(|by| old.checked_sub(by)).filter(|left| *left >= floor);
+        let left = old.checked_sub_unsigned(by).filter(|left| *left >= floor);
         match left {
             Some(_) => self.number(|_| left),
             None => Ok((self.state.cloned(), CellReply::TooLow { value: old })),
@@ -350,11 +361,12 @@ impl Change<'_> {
         };
         let remaining = limit.saturating_sub(used);
         if take > remaining {
-            let retry_after = (take <= limit).then(|| per - age);
+            let retry_after = (take <= limit).then(|| self.as_asked(per - age));
             return Ok((self.state.cloned(), CellReply::Limited { remaining, retry_after }));
         }
         let next = self.limiter(CellValue::Window { age, used: used + take }, per);
-        Ok((Some(next), CellReply::Admitted { remaining: remaining - take, full_in: per - age }))
+        let full_in = self.as_asked(per - age);
+        Ok((Some(next), CellReply::Admitted { remaining: remaining - take, full_in }))
     }
 
     fn gcra(&self, take: u64, limit: u64, per: Duration) -> Result<Applied> {
@@ -366,19 +378,23 @@ impl Change<'_> {
                 _ => return Err(self.mismatch(state, "a smooth limiter")),
             },
         };
-        let each = |count: u64| nanos(per.as_nanos() * u128::from(count) / u128::from(limit));
+        // One unit costs whole nanoseconds, rounded up, and the burst is as many of these: exact from then on, and
+        // never faster than asked. Rounded down, a unit of a fast limit costs less than it should, or nothing.
+        let each = per.as_nanos().div_ceil(u128::from(limit));
+        let full = nanos(each * u128::from(limit));
         let remaining = |ahead: Duration| {
-            let room = per.saturating_sub(ahead).as_nanos() * u128::from(limit) / per.as_nanos();
-            u64::try_from(room).unwrap_or(limit).min(limit)
+            let room = full.saturating_sub(ahead).as_nanos() / each;
+            u64::try_from(room).unwrap_or(limit)
         };
-        let after = if take > limit { None } else { Some(ahead.saturating_add(each(take))) };
+        let after = (take <= limit).then(|| ahead.saturating_add(nanos(each * u128::from(take))));
         match after {
-            Some(after) if after <= per => {
-                let next = self.limiter(CellValue::Gcra { ahead: after }, per);
-                Ok((Some(next), CellReply::Admitted { remaining: remaining(after), full_in: after }))
+            Some(after) if after <= full => {
+                let next = self.limiter(CellValue::Gcra { ahead: after }, full);
+                let full_in = self.as_asked(after);
+                Ok((Some(next), CellReply::Admitted { remaining: remaining(after), full_in }))
             }
             _ => {
-                let retry_after = after.map(|after| after - per);
+                let retry_after = after.map(|after| self.as_asked(after - full));
                 Ok((self.state.cloned(), CellReply::Limited { remaining: remaining(ahead), retry_after }))
             }
         }
@@ -396,7 +412,7 @@ impl Change<'_> {
         } else {
             next.write_mark = next.write_mark.max(token.as_u64());
         }
-        let current = next.read(self.now);
+        let current = self.state.and_then(|state| state.read(self.now));
         Ok((Some(next), CellReply::Entered { current }))
     }
 
@@ -424,8 +440,9 @@ impl Change<'_> {
 
     fn conflict(&self, if_version: Option<u64>) -> Option<Applied> {
         let wanted = if_version?;
+        // Not the version that is read: a limiter reads as nothing, and is something.
+        let found = self.state.map_or(0, |state| state.version);
         let current = self.state.and_then(|state| state.read(self.now));
-        let found = current.as_ref().map_or(0, |current| current.version);
         (found != wanted).then(|| (self.state.cloned(), CellReply::Conflict { current }))
     }
 
@@ -443,14 +460,19 @@ impl Change<'_> {
             .with_hint("use another name for it")
     }
 
+    /// What a limiter says of the future is told on the clock that asked.
+    fn as_asked(&self, wait: Duration) -> Duration {
+        wait.saturating_add(self.behind)
+    }
+
     fn elapsed(&self, state: &CellState) -> Duration {
         self.now.since(state.touched)
     }
 
     /// A limiter that is full again is as good as none: it is forgotten by itself.
-    fn limiter(&self, value: CellValue, per: Duration) -> CellState {
+    fn limiter(&self, value: CellValue, full_in: Duration) -> CellState {
         let mut next = self.next(value);
-        next.keep = Some(next.keep.map_or(per, |keep| keep.max(per)));
+        next.keep = Some(next.keep.map_or(full_in, |keep| keep.max(full_in)));
         next
     }
 
@@ -469,3 +491,6 @@ impl Change<'_> {
 fn nanos(nanos: u128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

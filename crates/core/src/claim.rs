@@ -112,6 +112,10 @@ impl FromStr for Token {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Owner(Arc<OwnerParts>);
 
+tokio::task_local! {
+    static SCOPE: Owner;
+}
+
 #[derive(PartialEq, Eq, Hash)]
 struct OwnerParts {
     id: u128,
@@ -125,6 +129,35 @@ impl Owner {
     pub fn new(label: &str) -> Result<Self> {
         limits::label(label)?;
         Ok(Self::stored(random_u128()?, &crate::time::host_name(), std::process::id(), label))
+    }
+
+    /// Runs a future in the name of this owner: locks it takes in there without naming an owner are re-entrant.
+    ///
+    /// An owner is one line of work; it is not passed on to tasks that the future spawns.
+    ///
+    /// ```
+    /// # use lockkeeper_core::{Keeper, Owner, Result, stores::Memory};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let keeper = Keeper::with_store(Memory::shared());
+    /// async fn inner(keeper: &Keeper) -> Result<()> {
+    ///     keeper.mutex("orders").lock().await?.release().await // comes in again, without asking the store
+    /// }
+    /// Owner::new("importer")?
+    ///     .scope(async {
+    ///         let hold = keeper.mutex("orders").lock().await?;
+    ///         inner(&keeper).await?;
+    ///         hold.release().await
+    ///     })
+    ///     .await
+    /// # }).unwrap();
+    /// ```
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        SCOPE.scope(self, work).await
+    }
+
+    /// The owner whose scope this runs in.
+    pub(crate) fn in_scope() -> Option<Self> {
+        SCOPE.try_with(Clone::clone).ok()
     }
 
     /// An owner read back from a store.
@@ -181,6 +214,8 @@ pub enum LockKind {
     Semaphore,
     /// A mutex whose note is what the leader proclaims.
     Election,
+    /// A mutex around a run that is recorded.
+    Once,
 }
 
 impl LockKind {
@@ -191,6 +226,7 @@ impl LockKind {
             Self::ReadWrite => "read-write",
             Self::Semaphore => "semaphore",
             Self::Election => "election",
+            Self::Once => "once",
         }
     }
 }
@@ -204,7 +240,7 @@ impl fmt::Display for LockKind {
 impl FromStr for LockKind {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
-        [Self::Mutex, Self::ReadWrite, Self::Semaphore, Self::Election]
+        [Self::Mutex, Self::ReadWrite, Self::Semaphore, Self::Election, Self::Once]
             .into_iter()
             .find(|kind| kind.as_str() == text)
             .ok_or_else(|| Error::new(ErrorKind::Foreign, format!("`{text}` is not a kind of lock known here")))

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use crate::claim::{ClaimId, Owner};
 use crate::error::Result;
-use crate::kinds::Mutex;
+use crate::kinds::{Cell, Counter, Election, Limiter, Multi, Mutex, Once, RwLock, Semaphore};
 use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
 use crate::limits::PAGE_ROWS;
 use crate::name::Name;
-use crate::store::{Left, LockView, Page, Profile, SharedStore};
+use crate::reentry::Reentry;
+use crate::store::{Keep, Left, LockView, Page, Profile, SharedStore};
 use crate::time::Clock;
 use crate::watchdog::Watchdog;
 
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(crate) watchdog: Watchdog,
     pub(crate) clock: Clock,
     pub(crate) owner: Result<Owner>,
+    pub(crate) reentry: Reentry,
 }
 
 /// Use this as the one client of a store in a program; clones are cheap and share everything.
@@ -57,6 +59,46 @@ impl Keeper {
         Mutex::new(self.shared.clone(), name)
     }
 
+    /// A read-write lock: many readers, or one writer.
+    pub fn rwlock(&self, name: &str) -> RwLock {
+        RwLock::new(self.shared.clone(), name)
+    }
+
+    /// A semaphore: up to `capacity` permits at a time.
+    pub fn semaphore(&self, name: &str, capacity: u32) -> Semaphore {
+        Semaphore::new(self.shared.clone(), name, capacity)
+    }
+
+    /// Several mutexes at once, all or nothing.
+    pub fn multi<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Multi {
+        Multi::new(self.shared.clone(), names)
+    }
+
+    /// An election: one leads, the others can see who.
+    pub fn election(&self, name: &str) -> Election {
+        Election::new(self.shared.clone(), name)
+    }
+
+    /// A job that is done once per key.
+    pub fn once(&self, key: &str) -> Once {
+        Once::new(self.shared.clone(), key)
+    }
+
+    /// A small value with a version.
+    pub fn cell(&self, name: &str) -> Cell {
+        Cell::new(self.shared.clone(), name)
+    }
+
+    /// A number that many change at once.
+    pub fn counter(&self, name: &str) -> Counter {
+        Counter::new(self.shared.clone(), name)
+    }
+
+    /// A rate of `limit` per `per`, for all processes together.
+    pub fn limiter(&self, name: &str, limit: u64, per: Duration) -> Limiter {
+        Limiter::new(self.shared.clone(), name, limit, per)
+    }
+
     /// What the store promises.
     pub fn profile(&self) -> &Profile {
         self.shared.store.profile()
@@ -85,12 +127,12 @@ impl Keeper {
         self.shared.store.inspect(page).await
     }
 
-    /// Takes somebody's claim out of a line; the name stays taken for `keep`.
+    /// Takes somebody's claim out of a line.
     ///
-    /// With `keep` = the claim's remaining lease this is safe: its holder's next renewal finds it gone, and nobody
-    /// is in before the holder's own deadline. With zero the next one is in at once, while the old holder may not
-    /// know yet: two holders, unless the resource is fenced.
-    pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Duration) -> Result<Left> {
+    /// With [`Keep::Lease`] this is safe: its holder's next renewal finds it gone, and nobody is in before the
+    /// holder's own deadline. With [`Keep::Nothing`] the next one is in at once, while the old holder may not know
+    /// yet: two holders, unless the resource is fenced.
+    pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Keep) -> Result<Left> {
         self.shared.store.leave(&Name::new(name)?, id, keep).await
     }
 
@@ -223,7 +265,7 @@ impl Builder {
             store = wrap_boxed(store, layer);
         }
         let owner = self.owner.map_or_else(|| Owner::new(""), Ok);
-        Keeper { shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner }) }
+        Keeper { shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner, reentry: Reentry::default() }) }
     }
 
     /// From the inside out: check, fault, timeout, retry.

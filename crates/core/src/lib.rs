@@ -17,6 +17,7 @@ pub mod layers;
 pub mod limits;
 pub mod line;
 mod name;
+mod reentry;
 pub mod store;
 pub mod stores;
 pub mod time;

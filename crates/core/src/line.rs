@@ -10,7 +10,7 @@ use crate::admit::{Spot, Verdict, admit};
 use crate::claim::{Claim, ClaimId, LockKind, Owner, Patience, Token};
 use crate::error::{Error, ErrorKind, Result};
 use crate::name::Name;
-use crate::store::{ClaimState, ClaimView, Left, LockView, Renewal, Standing};
+use crate::store::{ClaimState, ClaimView, Keep, Left, LockView, Renewal, Standing};
 use crate::time::Moment;
 
 /// One claim in a line, as it is kept.
@@ -47,11 +47,13 @@ pub struct Line {
 }
 
 /// What one call did to a line, so that a store writes the difference and wakes the right claims.
+///
+/// The difference is `removed`, then `touched`: a claim that had ended and comes again is in both, with a new order.
 #[derive(Debug)]
 pub struct Step<T> {
     /// The answer to the caller.
     pub answer: T,
-    /// Claims that are no longer there.
+    /// Claims whose entries are no longer there.
     pub removed: Vec<ClaimId>,
     /// The claim that is new or changed.
     pub touched: Option<ClaimId>,
@@ -130,8 +132,8 @@ impl Line {
         self.step(answer, removed, touched, before, id)
     }
 
-    /// A claim leaves; if it was in, the name stays taken for `keep`.
-    pub fn leave(&mut self, id: ClaimId, keep: Duration, now: Moment) -> Step<Left> {
+    /// A claim leaves; if it was in, the name stays taken as `keep` says.
+    pub fn leave(&mut self, id: ClaimId, keep: Keep, now: Moment) -> Step<Left> {
         let before = self.inside();
         let mut removed = self.sweep(now);
         let mut touched = None;
@@ -139,12 +141,17 @@ impl Line {
             None => Left::NotHeld,
             Some(at) => {
                 let was_left = self.entries[at].left;
-                if keep.is_zero() || (!was_left && self.verdict(at) != Verdict::In) {
+                let kept_until = match keep {
+                    Keep::Nothing => now,
+                    Keep::For(keep) => now + keep,
+                    Keep::Lease => self.entries[at].expires,
+                };
+                if kept_until <= now || (!was_left && self.verdict(at) != Verdict::In) {
                     removed.push(self.entries.remove(at).id);
                 } else if !was_left {
                     let entry = &mut self.entries[at];
                     entry.left = true;
-                    entry.expires = now + keep;
+                    entry.expires = kept_until;
                     touched = Some(id);
                 }
                 if was_left { Left::NotHeld } else { Left::Released }
@@ -315,3 +322,6 @@ fn agree(other: &Entry, claim: &Claim) -> Result<()> {
     )
     .with_hint("use another name, or the same kind and capacity everywhere"))
 }
+
+#[cfg(test)]
+mod tests;

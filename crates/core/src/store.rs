@@ -36,8 +36,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// in the order asked.
     fn renew<'a>(&'a self, held: &'a [Held]) -> Reply<'a, Vec<Renewal>>;
 
-    /// Takes a claim out, held or waiting; the name stays taken for `keep`. Absent is an answer.
-    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Duration) -> Reply<'a, Left>;
+    /// Takes a claim out, held or waiting; if it was held, the name stays taken as `keep` says. Absent is an answer.
+    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left>;
 
     /// The lines, for people, by name in byte order. Changes nothing.
     fn inspect<'a>(&'a self, page: Page<'a>) -> Reply<'a, Vec<LockView>>;
@@ -119,6 +119,24 @@ pub enum Renewal {
     },
     /// The claim is not in: the hold is lost. (A call that failed is *unknown*, not gone.)
     Gone,
+}
+
+/// For how long a name stays taken when its holder leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Not at all.
+    Nothing,
+    /// For so long from now: what `at_least` needs.
+    For(Duration),
+    /// For what is left of the lease as it stands at the store at that moment: how a hold is broken safely. Nobody is
+    /// in before the holder's own deadline, and its next renewal finds it gone.
+    Lease,
+}
+
+impl From<Duration> for Keep {
+    fn from(keep: Duration) -> Self {
+        if keep.is_zero() { Self::Nothing } else { Self::For(keep) }
+    }
 }
 
 /// What became of a claim that left.

@@ -18,7 +18,7 @@ use crate::claim::ClaimId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
 use crate::name::Name;
-use crate::store::{Held, Renewal, SharedStore};
+use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
 
 /// A claim to be taken out in the background, tried again until `until`, when it is gone by itself.
@@ -26,7 +26,7 @@ use crate::time::{Clock, Moment};
 pub(crate) struct Departure {
     pub(crate) name: Name,
     pub(crate) id: ClaimId,
-    pub(crate) keep: Duration,
+    pub(crate) keep: Keep,
     pub(crate) until: Moment,
 }
 
@@ -161,8 +161,8 @@ impl Watchdog {
         };
         for hold in holds.into_values() {
             hold.closed();
-            let (name, id, until) = (hold.name.clone(), hold.id, hold.deadline());
-            self.depart(Departure { name, id, keep: Duration::ZERO, until });
+            let (name, id, until) = (hold.name.clone(), hold.claim.id, hold.deadline());
+            self.depart(Departure { name, id, keep: Keep::Nothing, until });
         }
         loop {
             let mut departed = std::pin::pin!(self.beat.departed.notified());
@@ -192,11 +192,11 @@ impl Schedule {
         let renew_at = Moment::from_nanos(hold.renew_at.load(Ordering::Relaxed));
         let next = renew_at.min(hold.deadline());
         hold.scheduled.store(next.as_nanos(), Ordering::Relaxed);
-        self.holds.insert((next, hold.id), hold);
+        self.holds.insert((next, hold.claim.id), hold);
     }
 
     fn take(&mut self, hold: &HoldState) -> Option<Arc<HoldState>> {
-        self.holds.remove(&(Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.id))
+        self.holds.remove(&(Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.id))
     }
 
     /// Takes out whoever needs attention at `now`, and those that soon will: one batch instead of many.
@@ -209,9 +209,9 @@ impl Schedule {
         };
         let first_due = self.holds.first_key_value().filter(|((at, _), _)| *at <= now);
         if let Some((_, first)) = first_due {
-            let horizon = now + first.lease / 6;
+            let horizon = now + first.claim.lease / 6;
             let soon = |hold: &HoldState| {
-                let (at, lease) = (Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.lease);
+                let (at, lease) = (Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.lease);
                 at <= now || (at <= now + lease / 6 && at < hold.deadline())
             };
             let keys = self.holds.range(..=(horizon, ClaimId::from_bytes([0xff; 16])));
@@ -284,9 +284,9 @@ impl Beat {
     async fn renew(self: Arc<Self>, due: Vec<Arc<HoldState>>) {
         let held: Vec<Held> = due
             .iter()
-            .map(|hold| Held { lock: hold.name.clone(), id: hold.id, lease: hold.lease + hold.delay })
+            .map(|hold| Held { lock: hold.name.clone(), id: hold.claim.id, lease: hold.claim.store_lease() })
             .collect();
-        let shortest = due.iter().map(|hold| hold.lease).min().unwrap_or_default();
+        let shortest = due.iter().map(|hold| hold.claim.lease).min().unwrap_or_default();
         let sent = self.clock.now();
         let answer = tokio::time::timeout(shortest / 3, self.store.renew(&held)).await;
         let renewals = match answer {
@@ -318,11 +318,11 @@ impl Beat {
                     continue;
                 }
                 Some(Renewal::Renewed { lease }) => {
-                    hold.extend(deadline(sent, *lease, hold.delay, early));
+                    hold.extend(deadline(sent, *lease, hold.claim.delay, early));
                     hold.renew_after(sent);
                 }
                 None => {
-                    let again = self.clock.now() + (hold.lease / 12).min(Duration::from_secs(1));
+                    let again = self.clock.now() + (hold.claim.lease / 12).min(Duration::from_secs(1));
                     hold.renew_at.store(again.as_nanos(), Ordering::Relaxed);
                 }
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lockkeeper_core::store::{Order, Tokens};
+use lockkeeper_core::store::{Keep, Order, Tokens};
 use lockkeeper_core::{Effect, ErrorKind, Keeper};
 use tokio::task::JoinSet;
 
@@ -128,7 +128,7 @@ pub async fn a_release_says_what_happened(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());
     lock(&keeper, name.as_str()).await.release().await.expect("it was ours");
     let hold = lock(&keeper, name.as_str()).await;
-    keeper.break_claim(name.as_str(), hold.claim_id(), Duration::ZERO).await.expect("an answer");
+    keeper.break_claim(name.as_str(), hold.claim_id(), Keep::Nothing).await.expect("an answer");
     let error = hold.release().await.expect_err("it was broken");
     assert_eq!((error.kind(), error.effect()), (ErrorKind::Lost, Effect::None));
     Ok(())
@@ -216,7 +216,7 @@ pub async fn work_is_cancelled_when_the_hold_is_lost(world: World) -> Outcome {
     let id = hold.claim_id();
     let breaker = tokio::spawn(async move {
         loop {
-            match keeper.break_claim(name.as_str(), id, Duration::ZERO).await {
+            match keeper.break_claim(name.as_str(), id, Keep::Nothing).await {
                 Err(error) if error.is_transient() => {}
                 done => break done.map(|_| ()).expect("an answer"),
             }

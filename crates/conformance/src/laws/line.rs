@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_core::store::{ClaimState, Left, Order, Page, Standing};
+use lockkeeper_core::store::{ClaimState, Keep, Left, Order, Page, Standing};
 use lockkeeper_core::{ErrorKind, LockKind, Name, Patience};
 
 use super::{enter, hold, leave, queue, renew, standing, view};
@@ -65,7 +65,7 @@ pub async fn an_impatient_claim_leaves_nothing_behind(world: World) -> Outcome {
 pub async fn a_leave_compares_the_claim(world: World) -> Outcome {
     let (store, lock, claim) = (world.store().await, world.name(), world.claim());
     hold(&store, &lock, &claim).await;
-    let other = store.leave(&lock, world.claim().id, Duration::ZERO).await;
+    let other = store.leave(&lock, world.claim().id, Keep::Nothing).await;
     assert!(!matches!(other, Ok(Left::Released)), "{other:?}");
     assert_eq!(queue(&store, &lock, &world.claim()).await, 1);
     hold(&store, &lock, &claim).await;

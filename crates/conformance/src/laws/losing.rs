@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lockkeeper_core::layers::{Call, wrap};
-use lockkeeper_core::store::Standing;
+use lockkeeper_core::store::{Keep, Standing};
 use lockkeeper_core::time::Clock;
 use lockkeeper_core::{Claim, Keeper, Patience};
 
@@ -69,9 +69,7 @@ pub async fn a_broken_hold_is_told(world: World) -> Outcome {
     let (keeper, store, name, clock) = (world.keeper().await, world.store().await, world.name(), Clock::system());
     let lease = world.short_lease().await;
     let hold = keeper.mutex(name.as_str()).lease(lease).wait(SOON).lock().await.expect("a lock");
-    let view = super::view(&store, &name).await.expect("a line");
-    let left = view.claims[0].lease_left.max(lease);
-    super::leave(&store, &name, hold.claim_id(), left).await;
+    super::leave(&store, &name, hold.claim_id(), Keep::Lease).await;
     let next = Claim { patience: Patience::Now, ..world.claim() };
     let next_in = async {
         loop {

@@ -15,7 +15,7 @@ pub mod waiting;
 
 use std::time::Duration;
 
-use lockkeeper_core::store::{Held, Left, LockView, Page, Renewal, SharedStore, Standing};
+use lockkeeper_core::store::{Held, Keep, Left, LockView, Page, Renewal, SharedStore, Standing};
 use lockkeeper_core::{Claim, ClaimId, Name, Token};
 
 /// Enters, or asks again, until there is an answer.
@@ -46,7 +46,8 @@ pub(crate) async fn queue(store: &SharedStore, lock: &Name, claim: &Claim) -> u3
 }
 
 /// Leaves until there is an answer; one that only a retry brought counts as out.
-pub(crate) async fn leave(store: &SharedStore, lock: &Name, id: ClaimId, keep: Duration) -> Left {
+pub(crate) async fn leave(store: &SharedStore, lock: &Name, id: ClaimId, keep: impl Into<Keep>) -> Left {
+    let keep = keep.into();
     let mut unanswered = false;
     loop {
         match store.leave(lock, id, keep).await {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp};
 use lockkeeper_core::layers::{Retry, wrap};
-use lockkeeper_core::store::Left;
+use lockkeeper_core::store::{Keep, Left};
 use lockkeeper_core::{Effect, ErrorKind};
 
 use super::{SOON, hold, standing, until_standing};
@@ -45,7 +45,7 @@ pub async fn a_retried_leave_is_never_a_no(world: World) -> Outcome {
     let lossy = wrap(world.store().await, loses("leave", Deed::LoseReply, 1));
     let store = wrap(lossy, Retry { attempts: 3, pause: Duration::from_millis(1) });
     hold(&store, &name, &claim).await;
-    assert_eq!(store.leave(&name, claim.id, Duration::ZERO).await.expect("an answer"), Left::Unknown);
+    assert_eq!(store.leave(&name, claim.id, Keep::Nothing).await.expect("an answer"), Left::Unknown);
 
     let keeper = world.builder().with_store(wrap(world.store().await, loses("leave", Deed::LoseReply, 1)));
     let held = keeper.mutex(name.as_str()).wait(SOON).lock().await.expect("a lock");

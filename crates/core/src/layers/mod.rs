@@ -28,7 +28,7 @@ use crate::cell::{CellOp, CellReply, Versioned};
 use crate::claim::{Claim, ClaimId};
 use crate::error::{Error, Result};
 use crate::name::Name;
-use crate::store::{Held, Left, LockView, Page, Profile, Renewal, Reply, SharedStore, Standing, Store, Waiter};
+use crate::store::{Held, Keep, Left, LockView, Page, Profile, Renewal, Reply, SharedStore, Standing, Store, Waiter};
 
 /// Something around every call.
 ///
@@ -86,7 +86,7 @@ pub enum Call<'a> {
         /// The claim.
         id: ClaimId,
         /// How long the name stays taken.
-        keep: Duration,
+        keep: Keep,
     },
     /// [`Store::inspect`].
     Inspect {
@@ -240,7 +240,7 @@ impl Store for Layered {
         through!(self, Call::Renew { held }, Renewals)
     }
 
-    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Duration) -> Reply<'a, Left> {
+    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left> {
         through!(self, Call::Leave { lock, id, keep }, Left)
     }
 

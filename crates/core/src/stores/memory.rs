@@ -16,8 +16,8 @@ use crate::limits::{LEASE_MAX, LEASE_MIN, PAGE_ROWS};
 use crate::line::{Line, Step};
 use crate::name::Name;
 use crate::store::{
-    Expiry, Held, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime, Survives,
-    Tokens, Waiter, Wake,
+    Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
+    Survives, Tokens, Waiter, Wake,
 };
 use crate::time::{Clock, Moment};
 
@@ -189,7 +189,7 @@ impl Store for Memory {
         })
     }
 
-    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Duration) -> Reply<'a, Left> {
+    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left> {
         Box::pin(async move {
             let now = self.clock.now();
             let mut state = self.state();

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use lockkeeper_core::store::{Standing, Store};
+//! # use lockkeeper_core::store::{Keep, Standing, Store};
 //! # use lockkeeper_core::{Claim, ClaimId, LockKind, Name, Owner, Patience};
 //! use lockkeeper_sqlite::{Options, Sqlite};
 //!
@@ -24,7 +24,7 @@
 //! # };
 //! let lock = Name::new("orders/42")?;
 //! assert!(matches!(store.enter(&lock, &claim).await?, Standing::Held { .. }));
-//! store.leave(&lock, claim.id, Duration::ZERO).await?;
+//! store.leave(&lock, claim.id, Keep::Nothing).await?;
 //! store.close().await?;
 //! # Ok(())
 //! # }

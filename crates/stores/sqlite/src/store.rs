@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellOp, CellReply, Versioned};
 use lockkeeper_core::store::{
-    Expiry, Held, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime, Survives,
-    Tokens, Waiter, Wake,
+    Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
+    Survives, Tokens, Waiter, Wake,
 };
 use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Result, limits};
 use tokio::sync::{oneshot, watch};
@@ -126,13 +126,15 @@ impl Sqlite {
         // Listening begins before the look, so that nothing falls between the two.
         let mut hears = self.hears();
         let subscription = self.hub.subscribe(lock, who);
+        // Once is enough for the whole wait. A claim needs not say so: who lets it in knows that it is there.
+        let mut registers = hears && matches!(who, Who::Observer(_));
         let mut poll = POLL_FIRST;
         loop {
             let lasting = end.saturating_duration_since(Instant::now());
             let lock = lock.clone();
-            let look = match who {
-                Who::Observer(_) if hears => Op::Observe { lock, who, lasting },
-                _ => Op::Look { lock, who },
+            let look = match std::mem::take(&mut registers) {
+                true => Op::Observe { lock, who, lasting },
+                false => Op::Look { lock, who },
             };
             let Answer::News(is_news) = self.ask(look).await? else { return Err(unexpected()) };
             if is_news || lasting.is_zero() {
@@ -221,7 +223,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Duration) -> Reply<'a, Left> {
+    fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left> {
         Box::pin(async move {
             match self.ask(Op::Leave { lock: lock.clone(), id, keep }).await? {
                 Answer::Left(left) => Ok(left),

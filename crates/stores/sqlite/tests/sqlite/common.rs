@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::store::{Standing, Store, Waiter};
+use lockkeeper_core::store::{Keep, Standing, Store, Waiter};
 use lockkeeper_core::time::Clock;
 use lockkeeper_core::{Claim, ClaimId, LockKind, Name, Owner, Patience, Token};
 use lockkeeper_sqlite::{Options, Sqlite, Sync};
@@ -102,5 +102,5 @@ pub async fn acquire(store: &Sqlite, lock: &Name, claim: &Claim) -> Token {
 }
 
 pub async fn release(store: &Sqlite, lock: &Name, claim: &Claim) {
-    store.leave(lock, claim.id, Duration::ZERO).await.unwrap();
+    store.leave(lock, claim.id, Keep::Nothing).await.unwrap();
 }

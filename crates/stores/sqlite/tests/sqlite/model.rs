@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply, CellState, Versioned};
 use lockkeeper_core::line::Line;
-use lockkeeper_core::store::{Held, Page, Standing, Store};
+use lockkeeper_core::store::{Held, Keep, Page, Standing, Store};
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{Claim, ClaimId, ErrorKind, LockKind, Name, Patience, Result, Token};
 use lockkeeper_sqlite::Sqlite;
@@ -137,7 +137,8 @@ impl Model {
     async fn leave(&mut self, store: &Sqlite) {
         let Some((lock, claim)) = self.dice.choice(&self.known).cloned() else { return };
         let now = self.calm(&lock);
-        let keep = Duration::from_secs([0, 0, 0, 20][self.dice.usize(..4)]);
+        let long = Duration::from_secs(20);
+        let keep = [Keep::Nothing, Keep::Nothing, Keep::Lease, Keep::For(long)][self.dice.usize(..4)];
         let wanted = self.lines.entry(lock.clone()).or_default().leave(claim.id, keep, now).answer;
         assert_eq!(store.leave(&lock, claim.id, keep).await.unwrap(), wanted);
         if self.dice.bool() {

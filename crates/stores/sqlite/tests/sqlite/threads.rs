@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply};
-use lockkeeper_core::store::{Held, Left, Page, Renewal, Store, Waiter};
+use lockkeeper_core::store::{Held, Keep, Left, Page, Renewal, Store, Waiter};
+use lockkeeper_core::time::Clock;
 use lockkeeper_core::{Effect, ErrorKind};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -27,7 +28,7 @@ async fn a_closed_store_answers_closed() {
     closed(timeout(LONG, waiter).await.unwrap().unwrap().unwrap_err().kind());
     closed(store.enter(&lock, &claim).await.unwrap_err().kind());
     closed(store.wait(&lock, Waiter::Claim { id: claim.id, seen: &seen }, LONG).await.unwrap_err().kind());
-    closed(store.leave(&lock, claim.id, Duration::ZERO).await.unwrap_err().kind());
+    closed(store.leave(&lock, claim.id, Keep::Nothing).await.unwrap_err().kind());
     closed(store.inspect(Page::first(1)).await.unwrap_err().kind());
     closed(store.read(&lock).await.unwrap_err().kind());
     let held = [Held { lock: lock.clone(), id: claim.id, lease: LONG }];
@@ -63,7 +64,7 @@ async fn a_cancelled_enter_is_undone_by_the_leave_after_it() {
         // Polled once, so that it is on its way, and dropped.
         let entering = store.enter(&lock, &claim);
         timeout(Duration::ZERO, entering).await.ok();
-        store.leave(&lock, claim.id, Duration::ZERO).await.unwrap();
+        store.leave(&lock, claim.id, Keep::Nothing).await.unwrap();
         assert!(store.inspect(Page::of(&lock)).await.unwrap().is_empty());
     }
 }
@@ -152,7 +153,7 @@ async fn many_tasks_never_hold_together() {
                 assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                 tokio::task::yield_now().await;
                 inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-                assert_eq!(store.leave(&name("one"), claim.id, Duration::ZERO).await.unwrap(), Left::Released);
+                assert_eq!(store.leave(&name("one"), claim.id, Keep::Nothing).await.unwrap(), Left::Released);
             }
             tokens
         });
@@ -161,4 +162,30 @@ async fn many_tasks_never_hold_together() {
     tokens.sort();
     tokens.dedup();
     assert_eq!(tokens.len(), 16 * 15);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_comes_by_for_is_tidied_away() {
+    let (bench, clock) = (Bench::new(), Clock::adjustable());
+    let old = bench.open_in(&clock, "old").await;
+    let store = bench.open_in(&clock, "new").await;
+    let put = CellOp { action: CellAction::Put { value: vec![1], if_version: None }, keep: Some(LONG) };
+    for (at, from) in [&old, &store].into_iter().enumerate() {
+        acquire(from, &name(&format!("forgotten/{at}")), &mutex(LONG)).await;
+        from.update(&name(&format!("forgotten/{at}")), &put).await.unwrap();
+        timeout(Duration::from_millis(30), from.wait(&name("seen"), Waiter::Observer { seen: 0 }, LONG)).await.ok();
+    }
+    let raw = bench.raw();
+    let rows = || -> i64 { raw.query_row(include_str!("rows.sql"), [], |row| row.get(0)).unwrap() };
+    assert!(rows() >= 6);
+    // Any writing tidies now and then; what is of another epoch needs to be seen twice.
+    let tidied = async {
+        while rows() > 0 {
+            clock.jump(LONG);
+            for _ in 0..50 {
+                store.leave(&name("other"), mutex(LONG).id, Keep::Nothing).await.unwrap();
+            }
+        }
+    };
+    timeout(LONG * 2, tidied).await.unwrap();
 }

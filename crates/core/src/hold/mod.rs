@@ -3,186 +3,28 @@
 //! Surprise: a hold believes no one but its own clock. It is lost at its deadline even if no answer ever comes, and
 //! every call of it looks at the clock first, so a process that was stopped finds out before anything succeeds (C4).
 
+mod state;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::claim::{Claim, ClaimId, Token};
+pub use state::Lost;
+pub(crate) use state::{HoldState, deadline};
+
+use crate::claim::{Claim, ClaimId, LockKind, Patience, Token};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::keeper::Shared;
 use crate::name::Name;
-use crate::store::Left;
+use crate::store::{Keep, Left, Standing};
 use crate::time::{Clock, Moment};
 use crate::watchdog::Departure;
-
-/// When a hold told `lease` by an answer to a question sent at `sent` ends for its holder (C2, C9).
-///
-/// Counted from *before* the request, so that no delay on the way can make it late; less one per cent and 2 ms for
-/// clocks that run apart, less what the store may be early, less the lock-delay that is not the holder's to use.
-pub(crate) fn deadline(sent: Moment, lease: Duration, delay: Duration, early: Duration) -> Moment {
-    let usable = lease.saturating_sub(delay);
-    sent + usable.saturating_sub(usable / 100 + Duration::from_millis(2) + early)
-}
-
-const HELD: u8 = 0;
-const LEAVING: u8 = 1;
-const RAN_OUT: u8 = 2;
-const GONE: u8 = 3;
-const CLOSED: u8 = 4;
-
-/// What the hold and the watchdog share.
-pub(crate) struct HoldState {
-    pub(crate) name: Name,
-    pub(crate) id: ClaimId,
-    pub(crate) token: Option<Token>,
-    pub(crate) lease: Duration,
-    pub(crate) delay: Duration,
-    /// Nanoseconds on the keeper's clock; only ever moves forward.
-    deadline: AtomicU64,
-    phase: AtomicU8,
-    lost: OnceLock<CancellationToken>,
-    /// When to renew next (`NEVER`: not, or under way), and the key in the watchdog's schedule. Both are only
-    /// changed under the schedule's lock.
-    pub(crate) renew_at: AtomicU64,
-    pub(crate) scheduled: AtomicU64,
-}
-
-impl HoldState {
-    pub(crate) fn new(name: Name, claim: &Claim, token: Option<Token>, deadline: Moment) -> Self {
-        Self {
-            name,
-            id: claim.id,
-            token,
-            lease: claim.lease,
-            delay: claim.delay,
-            deadline: AtomicU64::new(deadline.as_nanos()),
-            phase: AtomicU8::new(HELD),
-            lost: OnceLock::new(),
-            renew_at: AtomicU64::new(Moment::NEVER.as_nanos()),
-            scheduled: AtomicU64::new(Moment::NEVER.as_nanos()),
-        }
-    }
-
-    pub(crate) fn deadline(&self) -> Moment {
-        Moment::from_nanos(self.deadline.load(Ordering::SeqCst))
-    }
-
-    /// A renewal was answered; a hold that is lost or leaving stays so.
-    pub(crate) fn extend(&self, deadline: Moment) {
-        self.deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
-    }
-
-    /// Plans the next renewal for when a third of the time granted at `sent` is over (C3).
-    pub(crate) fn renew_after(&self, sent: Moment) {
-        let third = sent.until(self.deadline()) / 3;
-        self.renew_at.store((sent + third).as_nanos(), Ordering::Relaxed);
-    }
-
-    /// Is it held at `now`? Passing the deadline makes it lost, for good.
-    pub(crate) fn is_held(&self, now: Moment) -> bool {
-        if now >= self.deadline() {
-            self.lose(RAN_OUT);
-        }
-        self.phase.load(Ordering::SeqCst) == HELD
-    }
-
-    /// The same without making it so: for places that must not wake anybody.
-    pub(crate) fn has_ended(&self, now: Moment) -> bool {
-        now >= self.deadline() || self.phase.load(Ordering::SeqCst) != HELD
-    }
-
-    pub(crate) fn ran_out(&self) {
-        self.lose(RAN_OUT);
-    }
-
-    pub(crate) fn gone(&self) {
-        self.lose(GONE);
-    }
-
-    pub(crate) fn closed(&self) {
-        self.lose(CLOSED);
-    }
-
-    fn lose(&self, why: u8) {
-        if self.phase.compare_exchange(HELD, why, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            tracing::warn!(name = %self.name, token = ?self.token.map(Token::as_u64), why = reason(why), "a hold was lost");
-            if let Some(lost) = self.lost.get() {
-                lost.cancel();
-            }
-        }
-    }
-
-    /// From held to leaving: from here on nothing renews it and it cannot become lost (C5).
-    fn begin_to_leave(&self, now: Moment) -> Result<(), Lost> {
-        self.is_held(now);
-        match self.phase.compare_exchange(HELD, LEAVING, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => Ok(()),
-            Err(why) => Err(self.lost(why)),
-        }
-    }
-
-    fn lost(&self, why: u8) -> Lost {
-        Lost { name: self.name.clone(), token: self.token, reason: reason(why) }
-    }
-
-    fn why_lost(&self) -> Option<Lost> {
-        match self.phase.load(Ordering::SeqCst) {
-            HELD | LEAVING => None,
-            why => Some(self.lost(why)),
-        }
-    }
-
-    fn lost_token(&self) -> &CancellationToken {
-        let token = self.lost.get_or_init(CancellationToken::new);
-        // Lost between the look and the making: whoever lost it saw no token to cancel.
-        if self.why_lost().is_some() {
-            token.cancel();
-        }
-        token
-    }
-}
-
-fn reason(why: u8) -> &'static str {
-    match why {
-        GONE => "the store no longer has it (it ran out there, or was broken)",
-        CLOSED => "its keeper was closed",
-        _ => "its time ran out before it could be renewed",
-    }
-}
-
-/// Why a hold is gone; an error, ready to be returned.
-#[derive(Debug, Clone)]
-pub struct Lost {
-    name: Name,
-    token: Option<Token>,
-    reason: &'static str,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the hold on `{}` was lost: {}", self.name, self.reason)
-    }
-}
-
-impl std::error::Error for Lost {}
-
-impl From<Lost> for Error {
-    fn from(lost: Lost) -> Self {
-        let hint = match lost.token {
-            Some(_) => {
-                "stop the work; another may hold the lock now. A fence checked with the token keeps late writes out"
-            }
-            None => "stop the work; another may hold the lock now",
-        };
-        Self::new(ErrorKind::Lost, lost.to_string()).with_hint(hint)
-    }
-}
 
 /// A lock that is held, until it is released, dropped or lost.
 ///
@@ -193,16 +35,37 @@ pub struct Hold {
     shared: Arc<Shared>,
     taken: Moment,
     at_least: Duration,
+    part: Part,
+}
+
+/// A hold's part in its claim, which several share when their owner came in again.
+enum Part {
+    /// It is one of those that stand for the claim.
+    In,
+    /// It was the last one, and takes the claim out.
+    Last,
+    /// It is out; others stand for the claim.
+    Out,
 }
 
 impl Hold {
     pub(crate) fn new(state: Arc<HoldState>, shared: Arc<Shared>, taken: Moment, at_least: Duration) -> Self {
-        Self { state, shared, taken, at_least }
+        Self { state, shared, taken, at_least, part: Part::In }
     }
 
     /// The name of the lock.
     pub fn name(&self) -> &Name {
         &self.state.name
+    }
+
+    /// Is it shared with others of its kind, as a reader's is?
+    pub(crate) fn is_shared(&self) -> bool {
+        self.state.weight() < self.state.claim.capacity
+    }
+
+    /// Is it a permit, of which several are in without an order?
+    pub(crate) fn is_permit(&self) -> bool {
+        self.state.claim.kind == LockKind::Semaphore && self.state.claim.capacity > 1
     }
 
     /// The fencing token, to be sent to the resource with every access; `None` where the store has none.
@@ -213,7 +76,7 @@ impl Hold {
 
     /// The claim behind the hold, as `show` lists it.
     pub fn claim_id(&self) -> ClaimId {
-        self.state.id
+        self.state.claim.id
     }
 
     /// Is the lock still ours, by our own clock? Once it has said no it never says yes again.
@@ -296,14 +159,20 @@ impl Hold {
     ///
     /// # Round trips
     /// One.
-    pub async fn release(self) -> Result<()> {
+    pub async fn release(mut self) -> Result<()> {
+        if !self.shared.reentry.part(&self.state) {
+            // The owner came in more than once, and the last one out releases.
+            self.part = Part::Out;
+            return if self.is_held() { Ok(()) } else { Err(self.state.lost_reason().into()) };
+        }
+        self.part = Part::Last;
         if let Err(lost) = self.state.begin_to_leave(self.now()) {
             // Dropping `self` tidies up at the store, where something may still stand.
             return Err(lost.into());
         }
         self.shared.watchdog.forget(&self.state);
         let mut unfinished = Unfinished { hold: &self, done: false };
-        let left = self.shared.store.leave(&self.state.name, self.state.id, self.keep()).await;
+        let left = self.shared.store.leave(&self.state.name, self.state.claim.id, self.keep()).await;
         match left {
             Ok(Left::Released) => {
                 unfinished.done = true;
@@ -311,7 +180,7 @@ impl Hold {
             }
             Ok(Left::NotHeld) => {
                 unfinished.done = true;
-                Err(self.state.lost(GONE).into())
+                Err(self.state.found_gone().into())
             }
             // An earlier attempt went unanswered. Within the deadline only that attempt can have taken it out.
             Ok(Left::Unknown) => {
@@ -325,8 +194,47 @@ impl Hold {
         }
     }
 
-    fn keep(&self) -> Duration {
-        self.now().until(self.taken + self.at_least)
+    /// Asks again with a smaller weight: a writer becomes a reader and keeps its token.
+    pub(crate) async fn shrink(self, weight: u32) -> Result<Self> {
+        self.ask(Claim { weight, ..self.state.claim.clone() }).await?;
+        self.state.weight.store(weight, Ordering::SeqCst);
+        Ok(self)
+    }
+
+    /// Asks again with another note: what a leader proclaims.
+    pub(crate) async fn proclaim(&self, note: Vec<u8>) -> Result<()> {
+        crate::limits::note(&note)?;
+        self.ask(Claim { note, ..self.state.claim.clone() }).await
+    }
+
+    /// Changes the claim at the store, asking until there is an answer or the hold has ended.
+    async fn ask(&self, claim: Claim) -> Result<()> {
+        // Never to be put in line again: what is not there any more is lost, not taken anew.
+        let claim = Claim { patience: Patience::Now, ..claim };
+        loop {
+            let sent = self.now();
+            if !self.state.is_held(sent) {
+                return Err(self.state.lost_reason().into());
+            }
+            match self.shared.store.enter(&self.state.name, &claim).await {
+                Ok(Standing::Held { token, lease }) if token == self.state.token => {
+                    let early = self.shared.store.profile().early;
+                    self.state.extend(deadline(sent, lease, claim.delay, early));
+                    return Ok(());
+                }
+                // Not there, or there anew with another token: it had been lost. Dropping the hold takes it out.
+                Ok(_) => {
+                    self.state.gone();
+                    return Err(self.state.lost_reason().into());
+                }
+                Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(5)).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn keep(&self) -> Keep {
+        self.now().until(self.taken + self.at_least).into()
     }
 
     fn now(&self) -> Moment {
@@ -335,7 +243,7 @@ impl Hold {
 
     fn depart(&self) {
         let until = self.state.deadline().max(self.now() + Duration::from_secs(1));
-        let (name, id, keep) = (self.state.name.clone(), self.state.id, self.keep());
+        let (name, id, keep) = (self.state.name.clone(), self.state.claim.id, self.keep());
         self.shared.watchdog.depart(Departure { name, id, keep, until });
     }
 }
@@ -362,13 +270,18 @@ impl Drop for Unfinished<'_> {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        match self.part {
+            Part::Out => return,
+            Part::In if !self.shared.reentry.part(&self.state) => return,
+            Part::In | Part::Last => {}
+        }
         match self.state.begin_to_leave(self.now()) {
             Ok(()) => {
                 self.shared.watchdog.forget(&self.state);
                 self.depart();
             }
             // Lost: what may still stand at the store is taken out; comparing the claim id, this can hurt no one.
-            Err(_) if self.state.phase.load(Ordering::SeqCst) != LEAVING => {
+            Err(_) if self.state.why_lost().is_some() => {
                 self.shared.watchdog.forget(&self.state);
                 self.depart();
             }
@@ -395,7 +308,7 @@ async fn lost(state: Arc<HoldState>, clock: Clock) -> Lost {
         state.is_held(clock.now());
         match state.why_lost() {
             Some(why) => Poll::Ready(why),
-            None => cancelled.as_mut().poll(task).map(|()| state.lost(RAN_OUT)),
+            None => cancelled.as_mut().poll(task).map(|()| state.lost_reason()),
         }
     })
     .await
