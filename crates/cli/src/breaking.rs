@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::store::{ClaimView, Left};
+use lockkeeper::store::{ClaimView, Keep, Left};
 use lockkeeper::{Keeper, Name};
 
 use crate::args::BreakArgs;
@@ -23,15 +23,15 @@ pub async fn break_lock(keeper: &Keeper, args: &BreakArgs) -> Result<u8, Failure
     }
     let mut broken = Vec::new();
     for claim in &holders {
-        let keep = if args.now { Duration::ZERO } else { claim.lease_left };
+        let keep = if args.now { Keep::Nothing } else { Keep::Lease };
         let left = keeper.break_claim(&args.name, claim.id, keep).await?;
-        tell(args, claim, left, keep);
-        let (outcome, keep) = match left {
-            Left::Released => ("broken", keep),
+        let (outcome, stays_taken) = match left {
             Left::NotHeld => ("gone", Duration::ZERO),
-            Left::Unknown => ("unknown", keep),
+            Left::Released => ("broken", stays_taken(keeper, args, claim).await?),
+            Left::Unknown => ("unknown", stays_taken(keeper, args, claim).await?),
         };
-        broken.push(json::Broken::new(claim, outcome, keep));
+        tell(args, claim, left, stays_taken);
+        broken.push(json::Broken::new(claim, outcome, stays_taken));
     }
     if holders.is_empty() {
         exit::say(&format!("nobody holds `{}`, so there is nothing to break", args.name), None);
@@ -42,7 +42,15 @@ pub async fn break_lock(keeper: &Keeper, args: &BreakArgs) -> Result<u8, Failure
     Ok(0)
 }
 
-fn tell(args: &BreakArgs, claim: &ClaimView, left: Left, keep: Duration) {
+/// For how long the name is still taken by the broken hold. Asked afterwards: its holder may have renewed it until
+/// the last moment.
+async fn stays_taken(keeper: &Keeper, args: &BreakArgs, broken: &ClaimView) -> Result<Duration, Failure> {
+    let view = keeper.inspect(&args.name).await?;
+    let claim = view.iter().flat_map(|view| &view.claims).find(|claim| claim.id == broken.id);
+    Ok(claim.map_or(Duration::ZERO, |claim| claim.lease_left))
+}
+
+fn tell(args: &BreakArgs, claim: &ClaimView, left: Left, stays_taken: Duration) {
     let (name, owner) = (&args.name, &claim.owner);
     match left {
         Left::NotHeld => exit::say(&format!("`{owner}` had let go of `{name}` already"), None),
@@ -51,7 +59,7 @@ fn tell(args: &BreakArgs, claim: &ClaimView, left: Left, keep: Duration) {
             Some("its holder may go on working until its next renewal: for that long there may be two"),
         ),
         Left::Released | Left::Unknown => exit::say(
-            &format!("`{name}` was taken from `{owner}` and stays taken for {}", words::span(keep)),
+            &format!("`{name}` was taken from `{owner}` and stays taken for {}", words::span(stays_taken)),
             Some("by then its holder has noticed; `--now --reason …` does not wait, and may give two holders"),
         ),
     }
