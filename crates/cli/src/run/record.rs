@@ -65,10 +65,9 @@ impl Record {
         match tag {
             1 => {
                 let (deadline, lead) = (Moment::from_nanos(deadline), Duration::from_nanos(lead));
-                // Group 1 or below would be "everybody".
-                Pid::from_raw(group)
-                    .filter(|group| group.as_raw_pid() > 1)
-                    .map(|group| Self::Watch(Watch { group, deadline, lead }))
+                // Group 1 or below would be "everybody"; a negative one is not even a number for a process.
+                let group = if group > 1 { Pid::from_raw(group)? } else { return None };
+                Some(Self::Watch(Watch { group, deadline, lead }))
             }
             2 => Some(Self::Lost),
             3 => Some(Self::Done),
