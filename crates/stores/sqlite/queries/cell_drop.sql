@@ -1,0 +1,1 @@
+DELETE FROM cells WHERE name = ?1;

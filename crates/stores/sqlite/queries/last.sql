@@ -1,0 +1,1 @@
+UPDATE meta SET last = ?1 WHERE one = 1;

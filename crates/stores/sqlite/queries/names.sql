@@ -1,0 +1,1 @@
+SELECT DISTINCT lock FROM claims WHERE lock > ?1 ORDER BY lock LIMIT ?2;

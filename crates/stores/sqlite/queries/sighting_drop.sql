@@ -1,0 +1,1 @@
+DELETE FROM sightings WHERE lock = ?1 AND ord = ?2;
