@@ -9,6 +9,7 @@ mod machine;
 mod memory;
 mod render;
 mod report;
+mod sqlite;
 mod stats;
 
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ usage: lockkeeper-bench [memory] [sqlite] [--quick] [--record [--note TEXT]] [--
 ";
 
 /// The benchmarks by name.
-const ALL: &[&str] = &["memory"];
+const ALL: &[&str] = &["memory", "sqlite"];
 
 #[derive(Debug)]
 struct Options {
@@ -137,6 +138,7 @@ fn run(options: &Options) -> Outcome<()> {
 fn measure(name: &str, options: &Options) -> Outcome<Report> {
     match name {
         "memory" => memory::run(options.plan),
+        "sqlite" => sqlite::run(options.plan, &options.folder),
         other => Err(format!("`{other}` is not known here").into()),
     }
 }
@@ -146,6 +148,7 @@ fn child(args: &[String]) -> Outcome<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["rss", whose, count] => memory::child(whose, count.parse()?),
+        ["handover", path] => sqlite::child(path),
         _ => Err("this mode is for this program alone".into()),
     }
 }
