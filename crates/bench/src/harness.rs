@@ -62,10 +62,10 @@ pub struct Slice {
     pub steal: f64,
 }
 
-impl Slice {
+impl Work {
     /// Processor time per operation, in microseconds.
     pub fn cpu_micros(&self) -> f64 {
-        self.work.cpu.as_secs_f64() * 1e6 / self.work.count.max(1) as f64
+        self.cpu.as_secs_f64() * 1e6 / self.count.max(1) as f64
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
             (ours.1.len() - 1, base.1.len() - 1),
             (4 + came.main.repeated, 12 + came.main.repeated + 2 * came.same.repeated)
         );
-        assert_eq!(came.main.of(Side::A, Slice::cpu_micros), vec![5.0; 4]);
+        assert_eq!(came.main.of(Side::A, |slice| slice.work.cpu_micros()), vec![5.0; 4]);
     }
 
     fn pair(steal: f64) -> Pair {

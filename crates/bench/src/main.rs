@@ -148,6 +148,7 @@ fn child(args: &[String]) -> Outcome<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["rss", whose, count] => memory::child(whose, count.parse()?),
+        ["alone", side, seconds] => sqlite::alone(side, seconds.parse()?),
         ["handover", path] => sqlite::child(path),
         _ => Err("this mode is for this program alone".into()),
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Bar, Comparison, Pairs, Plan, Slice};
+use crate::harness::{Bar, Comparison, Pairs, Plan};
 use crate::stats::{Side, median};
 use crate::{Outcome, machine};
 
@@ -87,7 +87,7 @@ impl Ratio {
         println!("  {:<10} {:>14} {:>10} {:>14}", "", self.unit, "p99", "cpu µs/pair");
         for (name, side) in [("ours", Side::A), ("baseline", Side::B)] {
             let score = median(&main.of(side, |slice| slice.work.score));
-            let cpu = median(&main.of(side, Slice::cpu_micros));
+            let cpu = median(&main.of(side, |slice| slice.work.cpu_micros()));
             let p99 = median(&main.of(side, |slice| slice.work.p99.unwrap_or(f64::NAN)));
             let p99 = if p99.is_nan() { "-".to_owned() } else { short(p99) };
             println!("  {name:<10} {:>14} {p99:>10} {:>14}", short(score), short(cpu));
@@ -133,7 +133,7 @@ fn side_json(pairs: &Pairs, side: Side) -> Value {
     json!({
         "median": rounded(median(&pairs.of(side, |slice| slice.work.score))),
         "p99": (!p99.is_nan()).then(|| rounded(p99)),
-        "cpu_us": rounded(median(&pairs.of(side, Slice::cpu_micros))),
+        "cpu_us": rounded(median(&pairs.of(side, |slice| slice.work.cpu_micros()))),
         "slices": pairs.of(side, |slice| rounded(slice.work.score)),
         "steal": pairs.of(side, |slice| rounded(slice.steal)),
     })
@@ -223,7 +223,7 @@ fn rounded(value: f64) -> f64 {
 /// A number for people: no more digits than it deserves.
 pub fn short(value: f64) -> String {
     let digits = match value.abs() {
-        zero if zero == 0.0 => 0,
+        0.0 => 0,
         large if large >= 100.0 => 0,
         middle if middle >= 1.0 => 1,
         _ => 3,

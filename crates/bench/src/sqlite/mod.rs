@@ -6,6 +6,7 @@ mod raw;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockkeeper::Keeper;
 use lockkeeper::layers::{Prefix, wrap};
@@ -15,7 +16,7 @@ use lockkeeper_sqlite::{Options, Sqlite, Sync};
 pub use handover::child;
 
 use crate::Outcome;
-use crate::harness::{Bar, Plan, compare};
+use crate::harness::{Arm, Bar, Plan, compare};
 use crate::report::{Ratio, Report};
 
 /// Measures everything in a folder of its own under `folder`.
@@ -33,6 +34,23 @@ pub fn run(plan: Plan, folder: &Path) -> Outcome<Report> {
         ratios,
         figures: Vec::new(),
     })
+}
+
+/// The hidden mode for a profiler: one side of a comparison alone, for some seconds.
+pub fn alone(side: &str, seconds: u64) -> Outcome<()> {
+    let place = tempfile::tempdir_in(std::env::current_dir()?)?;
+    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?);
+    let path = place.path().join("alone.db");
+    let mut arm: Box<dyn Arm> = match side {
+        "ours" => Box::new(distinct::Ours::open(runtime, &path, Sync::Full)?),
+        "ours-normal" => Box::new(distinct::Ours::open(runtime, &path, Sync::Normal)?),
+        "raw" => Box::new(distinct::Bare::open(runtime, &path, Sync::Full)?),
+        "raw-normal" => Box::new(distinct::Bare::open(runtime, &path, Sync::Normal)?),
+        other => return Err(format!("there is no side `{other}`").into()),
+    };
+    let work = arm.run(Duration::from_secs(seconds))?;
+    println!("{side}: {:.0} pairs/s, {:.1} µs of processor per pair", work.score, work.cpu_micros());
+    Ok(())
 }
 
 /// A keeper as `Keeper::connect` makes it: the default layers and the default prefix.
