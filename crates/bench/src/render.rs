@@ -28,16 +28,23 @@ pub fn render(root: &Path) -> Outcome<()> {
         .collect::<Result<_, _>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    let mut page = HEAD.to_owned();
+    let mut records = Vec::new();
     for file in files {
         let record: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)
             .map_err(|error| format!("{}: {error}", file.file_name().unwrap_or_default().display()))?;
-        section(&mut page, &record)?;
+        records.push(record);
     }
     std::fs::create_dir_all(root.join("docs"))?;
-    std::fs::write(root.join("docs/bench.md"), page)?;
+    std::fs::write(root.join("docs/bench.md"), page(&records)?)?;
     println!("made docs/bench.md");
     Ok(())
+}
+
+/// The page of these records.
+pub fn page(records: &[Value]) -> Outcome<String> {
+    let mut page = HEAD.to_owned();
+    records.iter().try_for_each(|record| section(&mut page, record))?;
+    Ok(page)
 }
 
 fn section(page: &mut String, record: &Value) -> Outcome<()> {

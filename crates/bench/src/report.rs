@@ -243,7 +243,41 @@ pub fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::harness::{Pair, Slice, Work};
+
+    fn report() -> Report {
+        let slice =
+            |score| Slice { work: Work { score, count: 10, cpu: Duration::from_micros(120), p99: None }, steal: 0.01 };
+        let pairs = |a, b| Pairs { kept: vec![Pair { a: slice(a), b: slice(b) }; 30], repeated: 2, disturbed: 0 };
+        let found = Comparison { main: pairs(70.0, 100.0), same: pairs(100.0, 100.0) };
+        let bar = Some(Bar::AtLeast(0.8));
+        let ratio = Ratio { what: "pairs", against: "raw", unit: "pairs/s", bar, found };
+        let figures = vec![Figure::new("threads", 2.0, "").exactly(1.0)];
+        Report { name: "test", about: "nothing", ratios: vec![ratio], figures }
+    }
+
+    #[test]
+    fn a_record_says_what_was_met_and_does_not_say_where() {
+        let root = crate::root();
+        let machine = machine::facts(&root).unwrap();
+        let record = Record { root: &root, plan: Plan::RECORD, machine: &machine, note: None };
+        let json = report().to_json(&record);
+        assert_eq!(
+            (json["ratios"][0]["met"].as_bool(), json["figures"][0]["met"].as_bool()),
+            (Some(false), Some(false))
+        );
+        assert_eq!(json["ratios"][0]["ratio"]["median"], 0.7);
+        assert_eq!(json["ratios"][0]["ours"]["cpu_us"], 12.0);
+        let page = crate::render::page(&[json.clone()]).unwrap();
+        assert!(page.contains("Not met: the median 0.70 × is not ≥ 0.8 ×."), "{page}");
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let parts: Vec<_> = json.to_string().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
+        assert!(!parts.contains(&host), "the host's name is no part of a record");
+        assert!(!json.to_string().contains(&*root.to_string_lossy()), "nor is a path");
+    }
 
     #[test]
     fn numbers_for_people() {
