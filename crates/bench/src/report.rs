@@ -271,7 +271,7 @@ mod tests {
         );
         assert_eq!(json["ratios"][0]["ratio"]["median"], 0.7);
         assert_eq!(json["ratios"][0]["ours"]["cpu_us"], 12.0);
-        let page = crate::render::page(&[json.clone()]).unwrap();
+        let page = crate::render::page(std::slice::from_ref(&json)).unwrap();
         assert!(page.contains("Not met: the median 0.70 × is not ≥ 0.8 ×."), "{page}");
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let parts: Vec<_> = json.to_string().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
