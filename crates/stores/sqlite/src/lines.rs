@@ -9,7 +9,7 @@ use std::time::Duration;
 use lockkeeper_core::line::{Entry, Line, Step};
 use lockkeeper_core::store::LockView;
 use lockkeeper_core::time::Moment;
-use lockkeeper_core::{ClaimId, Name, Owner, Token};
+use lockkeeper_core::{ClaimId, Error, LockKind, Name, Owner, Token};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::hub::Who;
@@ -59,15 +59,13 @@ pub(crate) fn peek(batch: &mut Batch<'_>, lock: &Name, now: Moment) -> Result<Lo
 }
 
 fn read(batch: &mut Batch<'_>, lock: &Name, now: Moment, note: bool) -> Result<Loaded, Trouble> {
-    let mut statement = batch.connection.prepare_cached(sql::LINE)?;
-    let mut rows = statement.query([lock.as_str()])?;
+    let mut rows = batch.hot.line.query([lock.as_str()])?;
     // All rows are understood before anything is written.
     let mut kept = Vec::new();
     while let Some(row) = rows.next()? {
         kept.push(parse(row)?);
     }
     drop(rows);
-    drop(statement);
     let mut entries = Vec::with_capacity(kept.len());
     for mut claim in kept {
         if claim.epoch != batch.setting.epoch.0 {
@@ -125,7 +123,7 @@ fn parse(row: &Row<'_>) -> Result<Kept, Trouble> {
         order,
         id: ClaimId::from_bytes(row.get(1)?),
         owner,
-        kind: row.get_ref(6)?.as_str().map_err(rusqlite::Error::from)?.parse()?,
+        kind: kind_named(row.get_ref(6)?.as_str().map_err(rusqlite::Error::from)?)?,
         weight,
         capacity,
         entered: moment(row.get(9)?)?,
@@ -139,6 +137,10 @@ fn parse(row: &Row<'_>) -> Result<Kept, Trouble> {
         note: row.get(15)?,
     };
     Ok(Kept { entry, lease: duration(row.get(11)?)?, epoch: row.get(13)? })
+}
+
+fn kind_named(text: &str) -> Result<LockKind, Trouble> {
+    text.parse().map_err(|error: Error| foreign("a claim is of no kind known here").with_source(error).into())
 }
 
 /// Writes the difference that a step made.
@@ -161,9 +163,9 @@ pub(crate) fn save<T>(
     }
 }
 
-fn remove(batch: &Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
+fn remove(batch: &mut Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
     let key = params![lock.as_str(), signed(order)];
-    batch.connection.prepare_cached(sql::CLAIM_DROP)?.execute(key)?;
+    batch.hot.claim_drop.execute(key)?;
     if batch.sightings {
         batch.connection.prepare_cached(sql::SIGHTING_DROP)?.execute(key)?;
     }
@@ -171,8 +173,8 @@ fn remove(batch: &Batch<'_>, lock: &Name, order: u64) -> Result<(), Trouble> {
 }
 
 /// What is written is stamped by our clock, whoever stamped it before.
-fn put(batch: &Batch<'_>, lock: &Name, entry: &Entry, now: Moment) -> Result<(), Trouble> {
-    batch.connection.prepare_cached(sql::CLAIM_PUT)?.execute(params![
+fn put(batch: &mut Batch<'_>, lock: &Name, entry: &Entry, now: Moment) -> Result<(), Trouble> {
+    batch.hot.claim_put.execute(params![
         lock.as_str(),
         signed(entry.order),
         entry.id.to_bytes(),

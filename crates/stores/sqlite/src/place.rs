@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use lockkeeper_core::{Error, ErrorKind, Result};
 
-use crate::trouble::explain_io;
+use crate::trouble::{explain_io, foreign};
 
 /// Who may use the file: its owner, or also the group of a directory that the group may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,12 @@ pub(crate) struct Place {
     pub(crate) access: Access,
 }
 
+/// The smallest page that SQLite knows, in bytes.
+const PAGE_MIN: u64 = 512;
+
+/// What SQLite keeps beside the file.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
 /// Device and inode: is it still the same file?
 pub(crate) type FileId = (u64, u64);
 
@@ -78,6 +84,10 @@ impl Place {
             return Err(Error::invalid("path", format!("{} is not a file", place.path.display()))
                 .with_hint("use the path of a file in that directory, for example `locks.db` there"));
         }
+        // SQLite takes a file of one byte for an empty one and would write over it. No database is below a page.
+        if (1..PAGE_MIN).contains(&found.len()) {
+            return Err(foreign("it is too short for a database"));
+        }
         Ok(place)
     }
 
@@ -99,12 +109,26 @@ impl Place {
         file_id(&self.path)
     }
 
+    /// Gives the files that SQLite made beside the database the group of the database, as only root's SQLite does.
+    /// Another user may come in between and be denied; a directory with the set-group-id bit spares that.
+    pub(crate) fn share_companions(&self) {
+        if let Some(group) = self.access.group {
+            for suffix in COMPANIONS {
+                std::os::unix::fs::chown(beside(&self.path, suffix), None, Some(group)).ok();
+            }
+        }
+    }
+
     /// The directory of the wake files.
     pub(crate) fn wake_directory(&self) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push("-wake");
-        name.into()
+        beside(&self.path, "-wake")
     }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Which file or directory stands at the path now.
@@ -127,7 +151,17 @@ fn make_file(path: &Path, mode: u32) -> io::Result<()> {
     fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map(drop)
 }
 
+/// May we write the file, its directory and its companions, as far as their permissions tell?
+pub(crate) fn may_write(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let files = Access::READ_OK | Access::WRITE_OK;
+    let directory = access(path.parent().unwrap_or(path), files | Access::EXEC_OK);
+    let refused = |path: &Path| access(path, files).is_err_and(|error| error != rustix::io::Errno::NOENT);
+    directory.is_ok() && !refused(path) && !COMPANIONS.iter().any(|suffix| refused(&beside(path, suffix)))
+}
+
 /// File systems on which memory mapped or locked by two machines, or by host and guest, is not shared.
+#[cfg(any(target_os = "linux", test))]
 const UNSAFE: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -150,6 +184,7 @@ const UNSAFE: &[(u64, &str)] = &[
     (0xbacb_acbc, "vmhgfs"),
 ];
 
+#[cfg(any(target_os = "linux", test))]
 fn unsafe_name(magic: u64) -> Option<&'static str> {
     UNSAFE.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }
@@ -220,10 +255,10 @@ mod tests {
     fn what_is_there_is_left_as_it_is() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("locks.db");
-        fs::write(&path, b"mine").unwrap();
+        fs::write(&path, [7; 1_000]).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         Place::prepare(&path).unwrap();
-        assert_eq!((mode_of(&path), fs::read(&path).unwrap()), (0o640, b"mine".to_vec()));
+        assert_eq!((mode_of(&path), fs::read(&path).unwrap()), (0o640, vec![7; 1_000]));
         let error = Place::prepare(root.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert_eq!(Place::prepare(&path.join("below")).unwrap_err().kind(), ErrorKind::Invalid);

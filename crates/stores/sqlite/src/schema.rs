@@ -43,6 +43,8 @@ pub(crate) fn open(place: &Place, sync: Sync) -> Result<Connection> {
     connection.pragma_update(None, "synchronous", level).map_err(explained)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(explained)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES).map_err(explained)?;
+    // The first read is what makes the shared memory beside the file: who may not, shall hear it now.
+    connection.query_row(sql::TABLES, [], |_| Ok(())).map_err(explained)?;
     Ok(connection)
 }
 

@@ -49,6 +49,7 @@ impl Scribe {
     pub(crate) fn open(path: PathBuf, sync: Sync, queue: Arc<Queue>, setting: Setting) -> Result<Self> {
         let place = Place::prepare(&path)?;
         let connection = schema::open(&place, sync)?;
+        place.share_companions();
         let file = place.file_id().map_err(|error| explain_io(error, "cannot look at", &place.path))?;
         let pokes = Pokes::new(&place);
         Ok(Self { queue, setting, place, sync, connection, file, pokes })
@@ -159,6 +160,7 @@ impl Scribe {
         tracing::warn!(path = %self.place.path.display(), "the lock file was replaced; its locks are lost");
         self.place = Place::prepare(&self.place.path)?;
         self.connection = schema::open(&self.place, self.sync)?;
+        self.place.share_companions();
         let found = self.place.file_id();
         self.file = found.map_err(|error| explain_io(error, "cannot look at", &self.place.path))?;
         Ok(())

@@ -126,13 +126,15 @@ impl Sqlite {
         // Listening begins before the look, so that nothing falls between the two.
         let mut hears = self.hears();
         let subscription = self.hub.subscribe(lock, who);
+        // Once is enough for the whole wait. A claim needs not say so: who lets it in knows that it is there.
+        let mut registers = hears && matches!(who, Who::Observer(_));
         let mut poll = POLL_FIRST;
         loop {
             let lasting = end.saturating_duration_since(Instant::now());
             let lock = lock.clone();
-            let look = match who {
-                Who::Observer(_) if hears => Op::Observe { lock, who, lasting },
-                _ => Op::Look { lock, who },
+            let look = match std::mem::take(&mut registers) {
+                true => Op::Observe { lock, who, lasting },
+                false => Op::Look { lock, who },
             };
             let Answer::News(is_news) = self.ask(look).await? else { return Err(unexpected()) };
             if is_news || lasting.is_zero() {

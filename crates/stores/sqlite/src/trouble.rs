@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use lockkeeper_core::{Effect, Error, ErrorKind};
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
+
+use crate::place::may_write;
 
 /// Why an operation inside a transaction stopped.
 #[derive(Debug)]
@@ -46,8 +48,20 @@ pub(crate) fn foreign(what: &str) -> Error {
 
 /// What SQLite said, in our words. `effect` is unknown only for a COMMIT.
 pub(crate) fn explain(error: rusqlite::Error, effect: Effect, path: &Path) -> Error {
+    let may_write = || may_write(path);
+    let was_moved = extended_code(&error) == Some(ffi::SQLITE_READONLY_DBMOVED);
     let path = path.display();
     let (kind, what, hint) = match error.sqlite_error_code() {
+        Some(ErrorCode::ReadOnly) if was_moved => (
+            ErrorKind::Unavailable,
+            "was removed or replaced",
+            "ask again: the file that is there now is used".to_owned(),
+        ),
+        Some(ErrorCode::CannotOpen) if may_write() => (
+            ErrorKind::Unavailable,
+            "could not be opened",
+            "look whether this process may open more files (`ulimit -n`), and at the system's log".to_owned(),
+        ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             ErrorKind::Unavailable,
             "is kept busy by another process",
@@ -64,7 +78,9 @@ pub(crate) fn explain(error: rusqlite::Error, effect: Effect, path: &Path) -> Er
         ) => (
             ErrorKind::Denied,
             "cannot be opened for writing",
-            "this user needs to write the file, its directory and the files beside it (`-wal`, `-shm`)".to_owned(),
+            "this user needs to write the file, its directory and the files beside it (`-wal`, `-shm`); \
+             for a group, `chmod g+rwxs` the directory"
+                .to_owned(),
         ),
         Some(ErrorCode::NotADatabase) => {
             (ErrorKind::Foreign, "is not a lock file", "use another path; it was not touched".to_owned())
@@ -84,6 +100,10 @@ pub(crate) fn explain(error: rusqlite::Error, effect: Effect, path: &Path) -> Er
         ),
     };
     Error::new(kind, format!("the lock file {path} {what}")).with_effect(effect).with_hint(hint).with_source(error)
+}
+
+fn extended_code(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code)
 }
 
 /// What the file system said.

@@ -10,7 +10,7 @@ use lockkeeper_core::line::Step;
 use lockkeeper_core::store::{Held, Left, LockView, Renewal, Standing};
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{Claim, ClaimId, Name, Token};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::epoch::Epoch;
 use crate::hub::{Hub, News, Waiting, Who};
@@ -98,9 +98,18 @@ pub(crate) struct Setting {
     pub(crate) hub: std::sync::Arc<Hub>,
 }
 
+/// The three statements of every call, looked up once for a whole transaction: finding a statement by its text
+/// costs about as much as the rest of this library does.
+pub(crate) struct Hot<'a> {
+    pub(crate) line: CachedStatement<'a>,
+    pub(crate) claim_put: CachedStatement<'a>,
+    pub(crate) claim_drop: CachedStatement<'a>,
+}
+
 /// One transaction under way.
 pub(crate) struct Batch<'a> {
     pub(crate) connection: &'a Connection,
+    pub(crate) hot: Hot<'a>,
     pub(crate) setting: &'a Setting,
     /// May it write?
     pub(crate) writes: bool,
@@ -127,8 +136,13 @@ impl<'a> Batch<'a> {
         let (last, sightings, observers) = found.ok_or_else(|| foreign("its last number is gone"))?;
         let last = u64::try_from(last).ok().filter(|last| *last < Token::NUMBER_MAX);
         let last = last.ok_or_else(|| foreign("its last number is not one of ours"))?;
+        let hot = Hot {
+            line: connection.prepare_cached(sql::LINE)?,
+            claim_put: connection.prepare_cached(sql::CLAIM_PUT)?,
+            claim_drop: connection.prepare_cached(sql::CLAIM_DROP)?,
+        };
         let (news, to_ring) = (Vec::new(), Vec::new());
-        Ok(Self { connection, setting, writes, sightings, observers, last, last_written: last, news, to_ring })
+        Ok(Self { connection, hot, setting, writes, sightings, observers, last, last_written: last, news, to_ring })
     }
 
     /// Writes what is kept for all operations together. What is left is to commit and to tell.

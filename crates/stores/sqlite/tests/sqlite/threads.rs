@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply};
 use lockkeeper_core::store::{Held, Left, Page, Renewal, Store, Waiter};
+use lockkeeper_core::time::Clock;
 use lockkeeper_core::{Effect, ErrorKind};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -161,4 +162,30 @@ async fn many_tasks_never_hold_together() {
     tokens.sort();
     tokens.dedup();
     assert_eq!(tokens.len(), 16 * 15);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_comes_by_for_is_tidied_away() {
+    let (bench, clock) = (Bench::new(), Clock::adjustable());
+    let old = bench.open_in(&clock, "old").await;
+    let store = bench.open_in(&clock, "new").await;
+    let put = CellOp { action: CellAction::Put { value: vec![1], if_version: None }, keep: Some(LONG) };
+    for (at, from) in [&old, &store].into_iter().enumerate() {
+        acquire(from, &name(&format!("forgotten/{at}")), &mutex(LONG)).await;
+        from.update(&name(&format!("forgotten/{at}")), &put).await.unwrap();
+        timeout(Duration::from_millis(30), from.wait(&name("seen"), Waiter::Observer { seen: 0 }, LONG)).await.ok();
+    }
+    let raw = bench.raw();
+    let rows = || -> i64 { raw.query_row(include_str!("rows.sql"), [], |row| row.get(0)).unwrap() };
+    assert!(rows() >= 6);
+    // Any writing tidies now and then; what is of another epoch needs to be seen twice.
+    let tidied = async {
+        while rows() > 0 {
+            clock.jump(LONG);
+            for _ in 0..50 {
+                store.leave(&name("other"), mutex(LONG).id, Duration::ZERO).await.unwrap();
+            }
+        }
+    };
+    timeout(LONG * 2, tidied).await.unwrap();
 }

@@ -1,0 +1,2 @@
+SELECT (SELECT count(*) FROM claims) + (SELECT count(*) FROM cells) + (SELECT count(*) FROM sightings)
+     + (SELECT count(*) FROM observers);
