@@ -46,10 +46,13 @@ pub fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "ours-normal" => Box::new(distinct::Ours::open(runtime, &path, Sync::Normal)?),
         "raw" => Box::new(distinct::Bare::open(runtime, &path, Sync::Full)?),
         "raw-normal" => Box::new(distinct::Bare::open(runtime, &path, Sync::Normal)?),
+        "ball" => Box::new(handover::Ours::start(&path)?),
+        "ball-raw" => Box::new(handover::Bare::create(&path, true)?),
         other => return Err(format!("there is no side `{other}`").into()),
     };
     let work = arm.run(Duration::from_secs(seconds))?;
-    println!("{side}: {:.0} pairs/s, {:.1} µs of processor per pair", work.score, work.cpu_micros());
+    let unit = if side.starts_with("ball") { "µs p50" } else { "pairs/s" };
+    println!("{side}: {:.0} {unit}, {:.1} µs of processor per pair", work.score, work.cpu_micros());
     Ok(())
 }
 
