@@ -51,9 +51,12 @@ pub(crate) fn open(place: &Place, sync: Sync) -> Result<Connection> {
 /// Is the file ours, or empty and to be made ours?
 fn claim_file(connection: &mut Connection, place: &Place) -> Result<()> {
     let explained = |error| explain(error, Effect::None, &place.path);
-    if is_ours(connection, place)? {
+    // In a transaction, so that all that is looked at is of one moment.
+    let looking = connection.transaction_with_behavior(TransactionBehavior::Deferred).map_err(explained)?;
+    if is_ours(&looking, place)? {
         return Ok(());
     }
+    drop(looking);
     // Another process may be making it ours at this moment: look again with the write lock.
     let creating = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explained)?;
     if !is_ours(&creating, place)? {
