@@ -272,6 +272,8 @@ fn capacity(runtime: &Runtime, plan: Plan) -> Outcome<Vec<Figure>> {
             figures.push(Figure::new(format!("watchdog's processor at a lease of {lease} ms"), busy, "%"));
             figures.push(Figure::new(format!("holds lost at a lease of {lease} ms"), watched.lost as f64, ""));
             if *lease == LEASES_MS[0] {
+                let per_core = watched.renewals / watched.watchdog_cpu.as_secs_f64();
+                figures.push(Figure::new("renewals in a second of processor time", per_core, ""));
                 figures.extend(latency(&format!("beside 100,000 holds of {lease} ms"), &watched.pairs));
             }
             if watched.lost > 0 {
