@@ -51,6 +51,9 @@ macro_rules! suite {
                 once: a_key_is_run_once, followers_wait_or_skip, a_failed_run_is_not_recorded,
                     a_dead_run_is_taken_again_or_never;
                 optimistic: an_update_loses_nothing, a_fenced_update_by_a_late_holder_is_refused;
+                local: a_hold_is_handed_on_without_a_call, another_process_is_not_kept_waiting,
+                    a_lost_hold_lets_the_next_task_in, a_dropped_local_waiter_takes_nothing,
+                    other_terms_stand_in_the_store;
                 limiter: a_limit_is_shared, waiting_for_a_limit_is_bounded;
             }
         }

@@ -10,6 +10,7 @@ use crate::claim::{Claim, ClaimId};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
+use crate::local::{Came, Place, Turn};
 use crate::name::Name;
 use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
@@ -44,22 +45,24 @@ pub(crate) async fn acquire(shared: &Arc<Shared>, mut request: Request) -> Resul
     check(shared, &request)?;
     shared.watchdog.ensure_started()?;
     let started = shared.clock.now();
-    let mut attempt = Attempt {
-        shared,
-        give_up: match request.wait {
-            Wait::No => started,
-            Wait::For(wait) => started + wait,
-            Wait::Forever => Moment::NEVER,
-        },
-        pending: Pending::new(shared, &request),
-        backoff: Backoff::default(),
+    let give_up = match request.wait {
+        Wait::No => started,
+        Wait::For(wait) => started + wait,
+        Wait::Forever => Moment::NEVER,
     };
+    let turn = match own_line(shared, &request, give_up).await? {
+        Locally::Held(hold) => return Ok(Some(hold)),
+        Locally::TimedOut => return Err(not_free(&request.name, shared.clock.now().since(started))),
+        Locally::Stand(turn) => turn,
+    };
+    let mut attempt =
+        Attempt { shared, give_up, turn, pending: Pending::new(shared, &request), backoff: Backoff::default() };
     loop {
         match attempt.step(&request).await? {
-            Turn::Held(hold) => return Ok(Some(hold)),
-            Turn::Refused => return Ok(None),
-            Turn::Again => {}
-            Turn::Late => {
+            Step::Held(hold) => return Ok(Some(hold)),
+            Step::Refused => return Ok(None),
+            Step::Again => {}
+            Step::Late => {
                 // A grant that came after its own deadline is not a hold: it is left, and another claim asks (C2).
                 request.claim.id = ClaimId::random()?;
                 attempt.pending = Pending::new(shared, &request);
@@ -67,6 +70,35 @@ pub(crate) async fn acquire(shared: &Arc<Shared>, mut request: Request) -> Resul
         }
         if shared.clock.now() >= attempt.give_up {
             return attempt.give_up(&request, started).await;
+        }
+    }
+}
+
+/// What came of waiting among the tasks of this process.
+enum Locally {
+    Held(Hold),
+    TimedOut,
+    /// Ask the store: for all of us, or for itself alone.
+    Stand(Option<Turn>),
+}
+
+async fn own_line(shared: &Arc<Shared>, request: &Request, give_up: Moment) -> Result<Locally> {
+    loop {
+        let ticket = match shared.local.join(shared, request) {
+            Place::Alone => return Ok(Locally::Stand(None)),
+            Place::Turn(turn) => return Ok(Locally::Stand(Some(turn))),
+            Place::Ticket(ticket) => ticket,
+        };
+        let at_most = (give_up != Moment::NEVER).then(|| shared.clock.now().until(give_up));
+        match ticket.wait(at_most).await {
+            Some(Came::Hold(hold)) if hold.is_held() => return Ok(Locally::Held(hold)),
+            // Handed on in its last moment; dropping it takes it out, and this one joins again.
+            Some(Came::Hold(_)) => {}
+            Some(Came::Turn(turn)) => {
+                shared.watchdog.ensure_started()?;
+                return Ok(Locally::Stand(Some(turn)));
+            }
+            None => return Ok(Locally::TimedOut),
         }
     }
 }
@@ -88,7 +120,7 @@ fn check(shared: &Shared, request: &Request) -> Result<()> {
 }
 
 /// What one question came to.
-enum Turn {
+enum Step {
     Held(Hold),
     Refused,
     Late,
@@ -99,12 +131,14 @@ enum Turn {
 struct Attempt<'a> {
     shared: &'a Arc<Shared>,
     give_up: Moment,
+    /// Held by the one task that stands in the store for others of this process too.
+    turn: Option<Turn>,
     pending: Pending,
     backoff: Backoff,
 }
 
 impl Attempt<'_> {
-    async fn step(&mut self, request: &Request) -> Result<Turn> {
+    async fn step(&mut self, request: &Request) -> Result<Step> {
         // Noted before the question is sent: the deadline counts from here (C2).
         let sent = self.shared.clock.now();
         let may_have_stood = std::mem::replace(&mut self.pending.may_stand, true);
@@ -118,10 +152,10 @@ impl Attempt<'_> {
             Ok(Standing::Refused { retry_after }) => {
                 self.pending.may_stand = may_have_stood;
                 if request.wait == Wait::No {
-                    return Ok(Turn::Refused);
+                    return Ok(Step::Refused);
                 }
                 self.pause(if request.spin { None } else { retry_after }).await;
-                Ok(Turn::Again)
+                Ok(Step::Again)
             }
             Err(error) => {
                 self.pending.may_stand = may_have_stood || error.effect() == Effect::Unknown;
@@ -131,12 +165,12 @@ impl Attempt<'_> {
                     return Err(error);
                 }
                 self.pause(None).await;
-                Ok(Turn::Again)
+                Ok(Step::Again)
             }
         }
     }
 
-    fn held(&mut self, request: &Request, sent: Moment, token: Option<crate::Token>, lease: Duration) -> Result<Turn> {
+    fn held(&mut self, request: &Request, sent: Moment, token: Option<crate::Token>, lease: Duration) -> Result<Step> {
         let claim = &request.claim;
         let ends = deadline(sent, lease, claim.delay, self.shared.store.profile().early);
         if self.shared.clock.now() >= ends {
@@ -147,21 +181,24 @@ impl Attempt<'_> {
                 ))
                 .with_hint("use a longer lease, or see why the store is slow"));
             }
-            return Ok(Turn::Late);
+            return Ok(Step::Late);
         }
         let state = Arc::new(HoldState::new(request.name.clone(), claim, token, ends));
         if !self.shared.watchdog.watch(&state, sent, request.renews) {
             return Err(Error::new(ErrorKind::Closed, "the keeper has been closed"));
         }
         self.pending.may_stand = false;
+        if let Some(turn) = self.turn.take() {
+            turn.holds(&state);
+        }
         if request.reentrant {
             self.shared.reentry.remember(&state);
         }
-        Ok(Turn::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
+        Ok(Step::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
     }
 
     /// Waits until asking again is worth it: for news, for the next heartbeat, or until a claim ahead runs out (C7).
-    async fn wait(&mut self, request: &Request, asked: Moment, seen: &Standing) -> Result<Turn> {
+    async fn wait(&mut self, request: &Request, asked: Moment, seen: &Standing) -> Result<Step> {
         let mut at_most = request.claim.ask_every().mul_f64(0.8 + fastrand::f64() / 5.0);
         if let Standing::Waiting { moves_in: Some(moves_in), .. } = seen {
             at_most = at_most.min(*moves_in + Duration::from_millis(1));
@@ -172,10 +209,10 @@ impl Attempt<'_> {
             // The wake-up carried the hold. The last question was answered `Waiting`, so it was sent before the
             // grant was made: counting from it can only be too early.
             Ok(Some(Standing::Held { token, lease })) => self.held(request, asked, token, lease),
-            Ok(_) => Ok(Turn::Again),
+            Ok(_) => Ok(Step::Again),
             Err(error) if error.is_transient() => {
                 self.pause(None).await;
-                Ok(Turn::Again)
+                Ok(Step::Again)
             }
             Err(error) => Err(error),
         }
@@ -194,10 +231,13 @@ impl Attempt<'_> {
         {
             self.pending.may_stand = false;
         }
-        let waited = self.shared.clock.now().since(started);
-        Err(Error::new(ErrorKind::Timeout, format!("`{}` was not free within {:.1?}", request.name, waited))
-            .with_hint("see who holds it with `inspect`, or wait longer"))
+        Err(not_free(&request.name, self.shared.clock.now().since(started)))
     }
+}
+
+fn not_free(name: &Name, waited: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("`{name}` was not free within {waited:.1?}"))
+        .with_hint("see who holds it with `inspect`, or wait longer")
 }
 
 /// Growing, jittered pauses from 1 ms to 128 ms.

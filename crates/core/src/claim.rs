@@ -81,6 +81,14 @@ impl Token {
         Some(Self(number << Self::LOCAL_BITS))
     }
 
+    /// The next token of the same store number, for a local hand-over; `None` when these are used up.
+    pub const fn handed_on(self) -> Option<Self> {
+        if self.0 % (1 << Self::LOCAL_BITS) == (1 << Self::LOCAL_BITS) - 1 {
+            return None;
+        }
+        Some(Self(self.0 + 1))
+    }
+
     /// A token that was read back, from a store or from a user.
     pub const fn from_u64(raw: u64) -> Self {
         Self(raw)

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::kinds::{Cell, Counter, Election, Limiter, Multi, Mutex, Once, RwLock, Semaphore};
 use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
 use crate::limits::PAGE_ROWS;
+use crate::local::LocalLines;
 use crate::name::Name;
 use crate::reentry::Reentry;
 use crate::store::{Keep, Left, LockView, Page, Profile, SharedStore};
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) owner: Result<Owner>,
     pub(crate) reentry: Reentry,
+    pub(crate) local: Arc<LocalLines>,
 }
 
 /// Use this as the one client of a store in a program; clones are cheap and share everything.
@@ -177,6 +179,7 @@ pub struct Builder {
     checked: bool,
     layers: Vec<Box<dyn Layer>>,
     watchdog_store: Option<SharedStore>,
+    hand_over: bool,
 }
 
 impl Default for Builder {
@@ -190,6 +193,7 @@ impl Default for Builder {
             checked: false,
             layers: Vec::new(),
             watchdog_store: None,
+            hand_over: true,
         }
     }
 }
@@ -254,18 +258,31 @@ impl Builder {
         self
     }
 
+    /// May tasks of this keeper hand a mutex on without asking the store (they may)?
+    ///
+    /// While no other process waits, a hold then passes from task to task in microseconds, each with a token of its
+    /// own. Switch it off where other programs take the same locks in ways of their own.
+    #[must_use]
+    pub fn hand_over(mut self, hand_over: bool) -> Self {
+        self.hand_over = hand_over;
+        self
+    }
+
     /// The keeper on this store.
     pub fn with_store(mut self, store: SharedStore) -> Keeper {
         let watchdog_store = self.watchdog_store.take().map(|store| self.inner_layers(store));
         let store = self.inner_layers(store);
         let watchdog_store = watchdog_store.unwrap_or_else(|| store.clone());
-        let watchdog = Watchdog::new(outer_layers(watchdog_store), self.clock.clone());
+        let local = Arc::new(LocalLines::new(self.hand_over));
+        let watchdog = Watchdog::new(outer_layers(watchdog_store), self.clock.clone(), local.clone());
         let mut store = outer_layers(store);
         for layer in self.layers {
             store = wrap_boxed(store, layer);
         }
         let owner = self.owner.map_or_else(|| Owner::new(""), Ok);
-        Keeper { shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner, reentry: Reentry::default() }) }
+        Keeper {
+            shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner, reentry: Reentry::default(), local }),
+        }
     }
 
     /// From the inside out: check, fault, timeout, retry.

@@ -16,6 +16,7 @@ pub mod kinds;
 pub mod layers;
 pub mod limits;
 pub mod line;
+mod local;
 mod name;
 mod reentry;
 pub mod store;

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use crate::claim::ClaimId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
+use crate::local::LocalLines;
 use crate::name::Name;
 use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
@@ -48,6 +49,8 @@ pub(crate) struct Beat {
     departed: Notify,
     store: SharedStore,
     clock: Clock,
+    /// Where a lost hold makes room for the next task.
+    local: Arc<LocalLines>,
 }
 
 impl std::fmt::Debug for Beat {
@@ -79,7 +82,7 @@ struct Round {
 }
 
 impl Watchdog {
-    pub(crate) fn new(store: SharedStore, clock: Clock) -> Self {
+    pub(crate) fn new(store: SharedStore, clock: Clock, local: Arc<LocalLines>) -> Self {
         let schedule = Schedule {
             holds: BTreeMap::new(),
             departures: Vec::new(),
@@ -95,6 +98,7 @@ impl Watchdog {
             departed: Notify::new(),
             store,
             clock,
+            local,
         };
         Self { beat: Arc::new(beat), started: Mutex::new(false) }
     }
@@ -133,6 +137,17 @@ impl Watchdog {
         true
     }
 
+    /// The hold is handed on inside this process: the next one is watched in its place.
+    pub(crate) fn swap(&self, old: &HoldState, new: &Arc<HoldState>) {
+        let mut schedule = self.beat.schedule();
+        if schedule.take(old).is_none() && new.has_no_renewal() {
+            // Its renewal was under way when it was let go; the next one must not wait for that answer.
+            new.renew_after(self.beat.clock.now());
+        }
+        schedule.put(new.clone());
+        self.beat.wake_if_due(&mut schedule);
+    }
+
     /// The hold is released: nothing renews it any more (C5).
     pub(crate) fn forget(&self, hold: &HoldState) {
         self.beat.schedule().take(hold);
@@ -159,6 +174,7 @@ impl Watchdog {
             schedule.closed = true;
             std::mem::take(&mut schedule.holds)
         };
+        self.beat.local.close();
         for hold in holds.into_values() {
             hold.closed();
             let (name, id, until) = (hold.name.clone(), hold.claim.id, hold.deadline());
@@ -262,6 +278,7 @@ impl Beat {
             };
             for hold in round.ended {
                 hold.ran_out();
+                self.local.give_up(&hold);
             }
             if !round.due.is_empty() {
                 tasks.spawn(self.clone().renew(round.due));
@@ -332,6 +349,7 @@ impl Beat {
         drop(schedule);
         for hold in gone {
             hold.gone();
+            self.local.give_up(&hold);
         }
     }
 

@@ -18,12 +18,17 @@ const PREFIX: &str = "lockkeeper";
 
 /// Opens the store that a URL names, with its prefix; see [`Keeper::connect`](crate::Keeper::connect) for URLs.
 pub async fn open(url: &str) -> Result<SharedStore> {
+    open_shared(url).await.map(|(store, _)| store)
+}
+
+/// The same, and whether its names are shared with other clients (an empty prefix).
+pub(crate) async fn open_shared(url: &str) -> Result<(SharedStore, bool)> {
     let mut location = Location::parse(url)?;
     let prefix = Prefix::new(&location.take("prefix").unwrap_or_else(|| PREFIX.to_owned()))?;
     let store = open_scheme(location).await?;
     Ok(match prefix {
-        Some(prefix) => wrap(store, prefix),
-        None => store,
+        Some(prefix) => (wrap(store, prefix), false),
+        None => (store, true),
     })
 }
 

@@ -55,7 +55,8 @@ impl Keeper {
     /// `Invalid` for a URL that cannot be read or has an unknown option, `Unsupported` for a store that is not
     /// built in, and whatever keeps the store from answering.
     pub async fn connect(url: &str) -> Result<Self> {
-        let keeper = Self::with_store(open(url).await?);
+        let (store, names_are_shared) = connect::open_shared(url).await?;
+        let keeper = Self(Self::builder().hand_over(!names_are_shared).with_store(store));
         keeper.ping().await?;
         Ok(keeper)
     }

@@ -26,9 +26,9 @@ pub async fn lost_fires_before_anyone_else_can_hold(world: World) -> Outcome {
     let next = Claim { patience: Patience::Now, ..world.claim() };
     let next_in = async {
         loop {
-            let asked = clock.now();
             if let Standing::Held { .. } = enter(&store, &name, &next).await {
-                return asked;
+                // After the answer: when in between the store let it in is not known, but it was not later.
+                return clock.now();
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -73,9 +73,9 @@ pub async fn a_broken_hold_is_told(world: World) -> Outcome {
     let next = Claim { patience: Patience::Now, ..world.claim() };
     let next_in = async {
         loop {
-            let asked = clock.now();
             if let Standing::Held { .. } = enter(&store, &name, &next).await {
-                return asked;
+                // After the answer: when in between the store let it in is not known, but it was not later.
+                return clock.now();
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

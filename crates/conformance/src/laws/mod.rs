@@ -8,6 +8,7 @@ pub mod holding;
 pub mod leases;
 pub mod limiter;
 pub mod line;
+pub mod local;
 pub mod losing;
 pub mod multi;
 pub mod once;

@@ -21,8 +21,9 @@ pub(crate) use state::{HoldState, deadline};
 use crate::claim::{Claim, ClaimId, LockKind, Patience, Token};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::keeper::Shared;
+use crate::local::Passed;
 use crate::name::Name;
-use crate::store::{Keep, Left, Standing};
+use crate::store::{Keep, Left, Page, Standing};
 use crate::time::{Clock, Moment};
 use crate::watchdog::Departure;
 
@@ -172,6 +173,10 @@ impl Hold {
         }
         self.shared.watchdog.forget(&self.state);
         let mut unfinished = Unfinished { hold: &self, done: false };
+        if self.pass_on().await {
+            unfinished.done = true;
+            return Ok(());
+        }
         let left = self.shared.store.leave(&self.state.name, self.state.claim.id, self.keep()).await;
         match left {
             Ok(Left::Released) => {
@@ -232,6 +237,24 @@ impl Hold {
         }
     }
 
+    /// Hands the lock to the next task of this process, if there is one and no other process is kept waiting for it.
+    async fn pass_on(&self) -> bool {
+        loop {
+            match self.shared.local.pass_on(&self.shared, &self.state, self.now()) {
+                Passed::On => return true,
+                Passed::Nobody => return false,
+                Passed::Ask => {}
+            }
+            // Not knowing is as if somebody waited.
+            let line = self.shared.store.inspect(Page::of(&self.state.name)).await;
+            if !line.is_ok_and(|line| line.iter().all(|line| line.claims.len() <= 1)) {
+                self.shared.local.give_up(&self.state);
+                return false;
+            }
+            self.shared.local.go_on(&self.state, self.now());
+        }
+    }
+
     fn keep(&self) -> Keep {
         self.now().until(self.taken + self.at_least).into()
     }
@@ -241,6 +264,7 @@ impl Hold {
     }
 
     fn depart(&self) {
+        self.shared.local.give_up(&self.state);
         let until = self.state.deadline().max(self.now() + Duration::from_secs(1));
         let (name, id, keep) = (self.state.name.clone(), self.state.claim.id, self.keep());
         self.shared.watchdog.depart(Departure { name, id, keep, until });
@@ -277,7 +301,9 @@ impl Drop for Hold {
         match self.state.begin_to_leave(self.now()) {
             Ok(()) => {
                 self.shared.watchdog.forget(&self.state);
-                self.depart();
+                if !matches!(self.shared.local.pass_on(&self.shared, &self.state, self.now()), Passed::On) {
+                    self.depart();
+                }
             }
             // Lost: what may still stand at the store is taken out; comparing the claim id, this can hurt no one.
             Err(_) if self.state.why_lost().is_some() => {

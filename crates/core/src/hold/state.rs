@@ -40,6 +40,8 @@ pub(crate) struct HoldState {
     /// How many [`Hold`](super::Hold)s stand for it: more than one when its owner came in again.
     handles: AtomicU32,
     pub(crate) reentrant: AtomicBool,
+    /// Can it be handed to another task of this process?
+    pub(crate) local: AtomicBool,
     /// Nanoseconds on the keeper's clock; only ever moves forward.
     deadline: AtomicU64,
     phase: AtomicU8,
@@ -59,12 +61,26 @@ impl HoldState {
             token,
             handles: AtomicU32::new(1),
             reentrant: AtomicBool::new(false),
+            local: AtomicBool::new(false),
             deadline: AtomicU64::new(deadline.as_nanos()),
             phase: AtomicU8::new(HELD),
             lost: OnceLock::new(),
             renew_at: AtomicU64::new(Moment::NEVER.as_nanos()),
             scheduled: AtomicU64::new(Moment::NEVER.as_nanos()),
         }
+    }
+
+    /// The token that the next holder in this process would get.
+    pub(crate) fn next_token(&self) -> Option<Token> {
+        self.token?.handed_on()
+    }
+
+    /// The same claim, held by the next task of this process.
+    pub(crate) fn handed_on(&self, token: Token) -> Self {
+        let next = Self::new(self.name.clone(), &self.claim, Some(token), self.deadline());
+        next.local.store(true, Ordering::SeqCst);
+        next.renew_at.store(self.renew_at.load(Ordering::Relaxed), Ordering::Relaxed);
+        next
     }
 
     pub(crate) fn deadline(&self) -> Moment {
@@ -80,6 +96,11 @@ impl HoldState {
     pub(crate) fn renew_after(&self, sent: Moment) {
         let third = sent.until(self.deadline()) / 3;
         self.renew_at.store((sent + third).as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Is no renewal planned?
+    pub(crate) fn has_no_renewal(&self) -> bool {
+        self.renew_at.load(Ordering::Relaxed) == Moment::NEVER.as_nanos()
     }
 
     /// Is it held at `now`? Passing the deadline makes it lost, for good.

@@ -64,6 +64,8 @@ struct Lines {
     renewals: VecDeque<Task>,
     calls: VecDeque<Task>,
     closed: bool,
+    /// Is the one reader asleep? Ringing for one that is awake would be a call of the system for nothing.
+    asleep: bool,
 }
 
 impl Lines {
@@ -99,14 +101,13 @@ impl Queue {
         if lines.closed {
             return Err(closed());
         }
-        let was_empty = lines.renewals.is_empty() && lines.calls.is_empty();
         match task.op.renewals() {
             0 => lines.calls.push_back(task),
             _ => lines.renewals.push_back(task),
         }
+        let wakes = std::mem::take(&mut lines.asleep);
         drop(lines);
-        // There is one reader; if the queue was not empty it is awake, or about to look.
-        if was_empty {
+        if wakes {
             self.bell.notify_one();
         }
         Ok(())
@@ -123,6 +124,7 @@ impl Queue {
             if lines.closed {
                 return None;
             }
+            lines.asleep = true;
             lines = self.bell.wait(lines).unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -127,3 +127,39 @@ pub(crate) fn explain_io(error: std::io::Error, what: &str, path: &Path) -> Erro
 pub(crate) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the sqlite store is closed")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_a_kind_and_a_hint() {
+        let cases = [
+            (ffi::SQLITE_BUSY, ErrorKind::Unavailable),
+            (ffi::SQLITE_BUSY_SNAPSHOT, ErrorKind::Unavailable),
+            (ffi::SQLITE_FULL, ErrorKind::Unavailable),
+            (ffi::SQLITE_IOERR_FSYNC, ErrorKind::Unavailable),
+            (ffi::SQLITE_READONLY_DBMOVED, ErrorKind::Unavailable),
+            (ffi::SQLITE_READONLY_DIRECTORY, ErrorKind::Denied),
+            (ffi::SQLITE_PERM, ErrorKind::Denied),
+            (ffi::SQLITE_CANTOPEN, ErrorKind::Denied),
+            (ffi::SQLITE_NOTADB, ErrorKind::Foreign),
+            (ffi::SQLITE_CORRUPT, ErrorKind::Foreign),
+            (ffi::SQLITE_CONSTRAINT_TRIGGER, ErrorKind::Foreign),
+            (ffi::SQLITE_ERROR, ErrorKind::Foreign),
+        ];
+        for (code, kind) in cases {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = explain(error, Effect::Unknown, Path::new("/nowhere/locks.db"));
+            assert_eq!((error.kind(), error.effect()), (kind, Effect::Unknown), "{code}");
+            assert!(error.hint().is_some() && error.to_string().contains("/nowhere/locks.db"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_an_answer_and_not_a_failure() {
+        let error = rusqlite::Error::IntegralValueOutOfRange(3, -1);
+        assert!(matches!(Trouble::from(error), Trouble::Known(error) if error.kind() == ErrorKind::Foreign));
+        assert!(matches!(Trouble::from(rusqlite::Error::QueryReturnedNoRows), Trouble::Sql(_)));
+    }
+}

@@ -99,6 +99,18 @@ async fn one_bad_call_does_not_hurt_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_fails_is_unknown_and_is_not_tried_again() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    bench.raw().execute_batch(include_str!("poison_commit.sql")).unwrap();
+    let error = store.enter(&name("poison"), &mutex(LONG)).await.unwrap_err();
+    assert_eq!(error.effect(), Effect::Unknown, "{error:?}");
+    // What comes after it is not hurt.
+    assert!(is_held(&store.enter(&name("good"), &mutex(LONG)).await.unwrap()));
+    assert!(store.inspect(Page::of(&name("poison"))).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_holds_are_renewed_in_pieces() {
     let bench = Bench::new();
     let store = bench.open().await;

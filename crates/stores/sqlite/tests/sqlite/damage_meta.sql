@@ -1,0 +1,4 @@
+UPDATE meta SET last = -1;
+UPDATE meta SET last = 9223372036854775807;
+DELETE FROM meta;
+DROP TABLE claims;

@@ -1,0 +1,1 @@
+UPDATE claims SET lock = 'not a name';
