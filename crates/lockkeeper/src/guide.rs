@@ -16,3 +16,6 @@ pages! {
     fences: "fences.md";
     waiting_and_fairness: "waiting-and-fairness.md";
 }
+
+#[cfg(test)]
+mod tests;

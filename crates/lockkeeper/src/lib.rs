@@ -19,7 +19,7 @@
 //! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there.
 
 mod connect;
-#[cfg(doctest)]
+#[cfg(any(test, doctest))]
 mod guide;
 mod location;
 

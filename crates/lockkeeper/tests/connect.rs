@@ -36,7 +36,8 @@ async fn a_password_never_reaches_an_error() {
 
 #[tokio::test]
 async fn a_named_memory_is_shared_and_an_unnamed_one_is_not() {
-    let (one, other) = (Keeper::connect("memory:shared").await.unwrap(), Keeper::connect("memory:shared").await.unwrap());
+    let (one, other) =
+        (Keeper::connect("memory:shared").await.unwrap(), Keeper::connect("memory:shared").await.unwrap());
     let apart = Keeper::connect("memory:").await.unwrap();
     let hold = one.mutex("x").try_lock().await.unwrap().unwrap();
     assert!(other.mutex("x").try_lock().await.unwrap().is_none());
