@@ -24,7 +24,7 @@ pub fn span(time: Duration) -> String {
         .collect()
 }
 
-/// Who is in the way: `held by …`, `left by …`, or nobody.
+/// Who is in the way: `held by …`, `kept after …`, or nobody.
 pub fn in_the_way(view: &LockView) -> Option<String> {
     let mut holders = view.holders();
     if let Some(first) = holders.next() {
@@ -35,7 +35,7 @@ pub fn in_the_way(view: &LockView) -> Option<String> {
         return Some(format!("held by {}{others}", holder(first)));
     }
     let leaving = view.claims.iter().find(|claim| claim.state == ClaimState::Leaving)?;
-    Some(format!("left by {} and stays taken for {}", quoted(leaving), span(leaving.lease_left)))
+    Some(format!("kept after {} for another {}", quoted(leaving), span(leaving.lease_left)))
 }
 
 /// What a lock is doing, in a word: `held`, `leaving` (nobody holds it, but it stays taken), `waiting` or `free`.

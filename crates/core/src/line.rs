@@ -150,10 +150,11 @@ impl Line {
                 };
                 if kept_until <= now || (!was_left && self.verdict(at) != Verdict::In) {
                     removed.push(self.entries.remove(at).id);
-                } else if !was_left {
+                } else {
                     let entry = &mut self.entries[at];
+                    // One that was broken and now leaves by itself has no need of more than it asks for.
+                    entry.expires = if was_left { entry.expires.min(kept_until) } else { kept_until };
                     entry.left = true;
-                    entry.expires = kept_until;
                     touched = Some(id);
                 }
                 if was_left { Left::NotHeld } else { Left::Released }
@@ -203,7 +204,7 @@ impl Line {
             state,
             token: Token::of_number(entry.order).filter(|_| state != ClaimState::Waiting),
             age: Some(now.since(entry.entered)),
-            held_for: entry.held_since.map(|since| now.since(since)),
+            held_for: entry.held_since.filter(|_| !entry.left).map(|since| now.since(since)),
             lease_left: now.until(entry.expires),
             note: entry.note.clone(),
         }

@@ -17,7 +17,6 @@ fn busy_says_who_and_what_to_do() {
     for (flags, wanted, within) in [
         (&["--wait", "200ms"][..], 75, " and was not free within 200ms"),
         (&["--no-wait"], 75, ""),
-        (&["--no-wait", "--busy-exit", "0"], 0, ""),
         (&["--wait", "100ms", "--busy-exit", "3"], 3, " and was not free within 100ms"),
     ] {
         let done = output(den.run(["deploy"]).args(flags).args(["--", "echo", "ran"]));
@@ -28,6 +27,29 @@ fn busy_says_who_and_what_to_do() {
         assert!(said.contains("(release)` (token ") && said.contains(&format!("){within}\n")), "{said}");
         assert!(said.contains("\n  hint: see the line with `lockkeeper show deploy`, or wait "), "{said}");
     }
+}
+
+#[test]
+fn busy_that_is_said_to_be_fine_is_quiet() {
+    let den = Den::new();
+    let _holder = den.holder("deploy", &[], HOLD);
+    for flags in [&["--no-wait"][..], &["--wait", "100ms"]] {
+        let done = output(den.run(["deploy", "--busy-exit", "0"]).args(flags).args(["--", "echo", "ran"]));
+        assert_eq!((done.status.code(), text(&done.stdout)), (Some(0), String::new()));
+        assert!(!text(&done.stderr).contains("error"), "{}", text(&done.stderr));
+    }
+}
+
+#[test]
+fn what_stays_taken_after_its_holder_can_be_freed() {
+    let den = Den::new();
+    assert!(output(&mut den.run(["x", "--at-least", "1h", "--", "true"])).status.success());
+    let said = text(&output(den.lockkeeper().args(["break", "x"])).stderr);
+    assert!(said.contains("nobody holds `x` any more") && said.contains("break --now"), "{said}");
+    assert_eq!(output(&mut den.run(["x", "--no-wait", "--", "true"])).status.code(), Some(75));
+    let said = text(&output(den.lockkeeper().args(["break", "x", "--now", "--reason", "a typing error"])).stderr);
+    assert!(said.contains("is free now"), "{said}");
+    assert!(output(&mut den.run(["x", "--no-wait", "--", "true"])).status.success());
 }
 
 #[test]
@@ -80,7 +102,7 @@ fn at_least_keeps_the_name_taken() {
     let begun = Instant::now();
     assert!(output(&mut den.run(["x", "--at-least", "1s", "--", "true"])).status.success());
     let said = text(&output(&mut den.run(["x", "--no-wait", "--", "true"])).stderr);
-    assert!(said.contains("is left by `") && said.contains("stays taken for"), "{said}");
+    assert!(said.contains("is kept after `") && said.contains("for another"), "{said}");
     assert!(output(&mut den.run(["x", "--", "true"])).status.success());
     assert!(begun.elapsed() >= Duration::from_secs(1));
 }
