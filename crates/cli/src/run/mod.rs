@@ -175,7 +175,7 @@ async fn take(keeper: &Keeper, owner: &Owner, args: &RunArgs, signals: &mut Sign
 async fn busy(keeper: &Keeper, args: &RunArgs) -> u8 {
     let name = &args.name;
     let view = keeper.inspect(name).await.ok().flatten();
-    let who = view.as_ref().and_then(words::in_the_way);
+    let who = view.as_ref().and_then(|view| words::in_the_way(view, words::Detail::Full));
     let message = match (who, args.wait) {
         (Some(who), _) if args.no_wait => format!("`{name}` is {who}"),
         (None, _) if args.no_wait => format!("`{name}` was not free"),

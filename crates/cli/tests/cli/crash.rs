@@ -49,6 +49,8 @@ fn kill_a_holder() -> Duration {
 fn a_killed_holders_command_is_asked_at_once() {
     let den = Den::new();
     let holder = den.holder("x", &["--lease", "30s"], "trap 'echo asked > asked; exit' TERM; sleep 1000 & wait");
+    let group = den.group("x");
+    until("it has set its trap, and waits", || alive(group).len() == 2);
     let killed = Instant::now();
     holder.signal(Signal::KILL);
     until("it is asked", || den.path("asked").exists());

@@ -51,8 +51,8 @@ fn waiting_is_told_in_plain_lines_where_there_is_no_terminal() {
     let mut waiter = start(den.run(["x", "--", "true"]).stderr(Stdio::piped()));
     let mut lines = BufReader::new(waiter.child().stderr.take().expect("a pipe")).lines();
     let said = lines.next().expect("a line").expect("text");
-    assert!(said.starts_with("lockkeeper: waiting for `x`: held by `"), "{said}");
-    assert!(said.ends_with("; 1st in line") && !said.contains('\x1b'), "{said}");
+    assert!(said.starts_with("lockkeeper: waiting for `x`, 1st in line: held by `"), "{said}");
+    assert!(said.contains(" (for ") && !said.contains('\x1b'), "{said}");
 }
 
 #[test]
