@@ -19,6 +19,8 @@
 //! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there.
 
 mod connect;
+#[cfg(any(test, doctest))]
+mod guide;
 mod location;
 
 use std::ops::Deref;
