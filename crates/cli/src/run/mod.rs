@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use lockkeeper::time::Clock;
 use lockkeeper::{ErrorKind, Hold, Keeper, Name, Owner};
 use nix::sys::signal::Signal;
 
@@ -192,8 +193,7 @@ async fn busy(keeper: &Keeper, args: &RunArgs) -> u8 {
 async fn under(hold: &Hold, args: &RunArgs, signals: &mut Signals) -> Result<Ended, Failure> {
     let gate = Gate::close(&args.command, |command| environment(command, hold))
         .map_err(|error| Failure::new(exit::BUG, format!("no process could be started: {error}")))?;
-    let lead = supervise::lead(args.at_most.unwrap_or(args.lease));
-    let watch = Watch { group: gate.group(), deadline: hold.deadline(), lead };
+    let watch = Watch::new(gate.group(), hold.deadline(), Clock::system().now());
     let warden = match Warden::post(watch).await {
         Ok(warden) => warden,
         Err(error) => {
