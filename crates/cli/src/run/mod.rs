@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use lockkeeper::time::Clock;
 use lockkeeper::{ErrorKind, Hold, Keeper, Name, Owner};
 use nix::sys::signal::Signal;
 
@@ -179,7 +180,7 @@ async fn busy(keeper: &Keeper, args: &RunArgs) -> u8 {
     }
     let name = &args.name;
     let view = keeper.inspect(name).await.ok().flatten();
-    let who = view.as_ref().and_then(words::in_the_way);
+    let who = view.as_ref().and_then(|view| words::in_the_way(view, words::Detail::Full));
     let message = match (who, args.wait) {
         (Some(who), _) if args.no_wait => format!("`{name}` is {who}"),
         (None, _) if args.no_wait => format!("`{name}` was not free"),
@@ -196,8 +197,7 @@ async fn busy(keeper: &Keeper, args: &RunArgs) -> u8 {
 async fn under(hold: &Hold, args: &RunArgs, signals: &mut Signals) -> Result<Ended, Failure> {
     let gate = Gate::close(&args.command, |command| environment(command, hold))
         .map_err(|error| Failure::new(exit::BUG, format!("no process could be started: {error}")))?;
-    let lead = supervise::lead(args.at_most.unwrap_or(args.lease));
-    let watch = Watch { group: gate.group(), deadline: hold.deadline(), lead };
+    let watch = Watch::new(gate.group(), hold.deadline(), Clock::system().now());
     let warden = match Warden::post(watch).await {
         Ok(warden) => warden,
         Err(error) => {

@@ -22,11 +22,6 @@ use super::warden::{News, Warden};
 use crate::exit::{self, Failure};
 use crate::words;
 
-/// The command always has this part of its lease between being asked and being killed …
-pub const LEAD_PART: u32 = 6;
-/// … but not more than this, or `--at-most 1h` would give it 50 minutes.
-pub const LEAD_MAX: Duration = Duration::from_secs(10);
-
 /// How long a guard may take to go.
 const RELIEF: Duration = Duration::from_secs(5);
 
@@ -105,7 +100,7 @@ impl Supervised<'_> {
                     self.lost(&why).await?;
                 }
                 deadline = hold.deadline_after(seen), if !lost => {
-                    self.watch.deadline = deadline;
+                    self.watch = Watch::new(self.watch.group, deadline, Clock::system().now());
                     self.tell(Record::Watch(self.watch)).await?;
                 }
                 news = self.warden.news(), if self.guarded => match news {
@@ -257,11 +252,6 @@ impl Supervised<'_> {
             }
         }
     }
-}
-
-/// How long before its deadline a command under this lease is asked to end.
-pub fn lead(lease: Duration) -> Duration {
-    (lease / LEAD_PART).min(LEAD_MAX)
 }
 
 /// The command does not run unguarded.

@@ -62,7 +62,7 @@ fn a_waiter_runs_when_the_holder_is_done() {
     holder.signal(Signal::TERM);
     let done = waiter.end();
     assert_eq!(text(&done.stdout), "ran\n");
-    assert!(freed.elapsed() < Duration::from_secs(5), "it was told, and did not wait for a lease");
+    assert!(freed.elapsed() < Duration::from_secs(20), "it did not wait for the lease of 30 s to end");
     drop(holder);
 }
 
@@ -73,8 +73,8 @@ fn waiting_is_told_in_plain_lines_where_there_is_no_terminal() {
     let mut waiter = start(den.run(["x", "--", "true"]).stderr(Stdio::piped()));
     let mut lines = BufReader::new(waiter.child().stderr.take().expect("a pipe")).lines();
     let said = lines.next().expect("a line").expect("text");
-    assert!(said.starts_with("lockkeeper: waiting for `x`: held by `"), "{said}");
-    assert!(said.ends_with("; 1st in line") && !said.contains('\x1b'), "{said}");
+    assert!(said.starts_with("lockkeeper: waiting for `x`, 1st in line: held by `"), "{said}");
+    assert!(said.contains(" (for ") && !said.contains('\x1b'), "{said}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn at_most_ends_the_command_in_time() {
         let begun = Instant::now();
         let done = output(&mut den.run(["x", "--at-most", "1s", "--", "sh", "-c", script]));
         assert_eq!(done.status.code(), Some(76), "{}", text(&done.stderr));
-        assert!(begun.elapsed() < Duration::from_secs(3));
+        assert!(begun.elapsed() < Duration::from_secs(20));
         let said = text(&done.stderr);
         assert!(said.contains("was asked to end") && said.contains("hint: it was given 1s by `--at-most`"), "{said}");
     }
