@@ -16,8 +16,11 @@
 //! # async fn charge_card(_token: Option<lockkeeper::Token>) {}
 //! ```
 //!
-//! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there.
+//! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there. With the
+//! feature `blocking` the module of that name has the same API for programs without async code.
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod connect;
 mod location;
 

@@ -2,6 +2,7 @@
 //!
 //! A step asks again where a call was lost on purpose, so that a law reads the same on a good and a bad network.
 
+pub mod blocking;
 pub mod cells;
 pub mod election;
 pub mod holding;
