@@ -1,3 +1,75 @@
-//! The lockkeeper program.
+//! The `lockkeeper` program: run commands one at a time, and look at the locks.
+//!
+//! Read `args` for what it can do, `run` for how a command is guarded. Surprise: this program also starts itself in
+//! two hidden modes, which are looked for before anything else so that they start fast.
 
-fn main() {}
+mod args;
+mod breaking;
+mod client;
+mod exit;
+mod json;
+mod look;
+mod run;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use self::args::{Action, Cli};
+use self::exit::Failure;
+
+fn main() -> ExitCode {
+    if let Some(code) = run::hidden_mode() {
+        return code;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 });
+        }
+    };
+    let store = cli.store.as_deref();
+    let code = match &cli.action {
+        _ if cli.version => version(),
+        Some(Action::Run(args)) => run::run(store, args),
+        Some(action) => look_or_break(store, action).unwrap_or_else(|failure| failure.report()),
+        None => {
+            let _ = Cli::command().print_help();
+            exit::USAGE
+        }
+    };
+    // Not by returning: a thread that still waits for signals is not waited for.
+    std::process::exit(code.into())
+}
+
+/// The commands that talk to the store and end.
+fn look_or_break(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::new(exit::BUG, format!("the runtime cannot be started: {error}")))?;
+    runtime.block_on(async {
+        let keeper = client::connect(store, None).await?;
+        let code = match action {
+            Action::Ls(args) => look::ls(&keeper, args).await,
+            Action::Show(args) => look::show(&keeper, args).await,
+            Action::Break(args) => breaking::break_lock(&keeper, args).await,
+            Action::Run(_) => Err(Failure::new(exit::BUG, "`run` was taken for another command")),
+        };
+        // Nothing was taken, so there is nothing that a store which does not close could keep.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;
+        code
+    })
+}
+
+/// The version, and the stores that can be named with `--store`.
+fn version() -> u8 {
+    let stores: Vec<&str> = lockkeeper::STORES
+        .iter()
+        .filter(|(scheme, built_in)| *built_in && *scheme != "memory")
+        .map(|(scheme, _)| *scheme)
+        .collect();
+    let text = format!("lockkeeper {}\nstores: {}\n", env!("CARGO_PKG_VERSION"), stores.join(" "));
+    look::print(&text).unwrap_or_else(|failure| failure.report())
+}

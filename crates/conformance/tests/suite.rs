@@ -55,6 +55,14 @@ fn fresh_folder() -> PathBuf {
     own
 }
 
+/// Nothing is lost here, but half of the calls are late and some arrive twice: no law is left out for that.
+fn memory_when_late() -> World {
+    let seed = fastrand::u64(..);
+    eprintln!("delays from seed {seed}");
+    let late = Faults { lose_request: 0, lose_reply: 0, delay: 500, repeat: 200, ..Faults::often(seed) };
+    on("memory+late", wrap(Memory::shared(), Fault::new(late)))
+}
+
 suite!(sqlite, sqlite());
 exclusive_suite!(sqlite_semaphore_of_one, sqlite().exclusive(Exclusive::Semaphore));
 exclusive_suite!(sqlite_write_lock, sqlite().exclusive(Exclusive::Write));
@@ -68,6 +76,7 @@ suite!(trace, under("memory+trace", Trace));
 suite!(metrics, under("memory+metrics", Metrics));
 suite!(prefix, under("memory+prefix", Prefix::new("team/a").expect("a prefix").expect("not empty")));
 suite!(fault, memory_under_fault());
+suite!(late, memory_when_late());
 
 /// A law that nobody runs is no law: each public function of the laws is in the suite.
 #[test]

@@ -1,0 +1,99 @@
+//! From the `--store` flag to a keeper.
+//!
+//! Surprise: two sorts of URLs that the library accepts are refused here. `memory:` would exclude nobody, since
+//! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes.
+
+use std::path::PathBuf;
+
+use lockkeeper::{Keeper, Owner};
+
+use crate::exit::{self, Failure};
+
+/// Opens the store and sees that it answers.
+pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Keeper, Failure> {
+    let url = match store {
+        Some(url) => {
+            check(url)?;
+            url.to_owned()
+        }
+        None => default_store()?,
+    };
+    let mut builder = Keeper::builder();
+    if let Some(owner) = owner {
+        builder = builder.owner(owner);
+    }
+    let keeper = Keeper::from(builder.with_store(lockkeeper::open(&url).await?));
+    keeper.ping().await?;
+    Ok(keeper)
+}
+
+fn check(url: &str) -> Result<(), Failure> {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    if scheme.eq_ignore_ascii_case("memory") {
+        return Err(Failure::new(exit::USAGE, "`memory:` excludes nobody: every command has a memory of its own")
+            .with_hint("use `sqlite:PATH`, or leave `--store` away to use your own file"));
+    }
+    if has_password(rest) {
+        return Err(Failure::new(exit::USAGE, "there is a password in the store's URL, where others can see it")
+            .with_hint(
+                "take it out and put it into LOCKKEEPER_PASSWORD, or a file named by LOCKKEEPER_PASSWORD_FILE",
+            ));
+    }
+    Ok(())
+}
+
+/// `//user:password@host` in any of the places that commas part, or an option that says so.
+fn has_password(rest: &str) -> bool {
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let option = query.split('&').any(|pair| {
+        let key = pair.split('=').next().unwrap_or_default();
+        key.eq_ignore_ascii_case("password") || key.eq_ignore_ascii_case("pass")
+    });
+    let authority = place.strip_prefix("//").unwrap_or_default();
+    let authority = authority.split('/').next().unwrap_or_default();
+    let user = authority.rsplit_once('@').is_some_and(|(users, _)| users.split(',').any(|user| user.contains(':')));
+    option || user
+}
+
+/// A file of the user's own, whose folder is made if need be.
+fn default_store() -> Result<String, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    let Some(state) = state else {
+        return Err(Failure::new(exit::USAGE, "there is no home directory to keep the locks in")
+            .with_hint("say where with `--store sqlite:/path/locks.db`"));
+    };
+    let folder = state.join("lockkeeper");
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Failure::new(exit::STORE, format!("the folder `{}` cannot be made: {error}", folder.display()))
+            .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`")
+    })?;
+    let path = folder.join("locks.db");
+    let Some(path) = path.to_str() else {
+        return Err(Failure::new(exit::USAGE, format!("the path `{}` is not UTF-8", path.display()))
+            .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`"));
+    };
+    // The characters that mean something in a URL.
+    Ok(format!("sqlite:{}", path.replace('%', "%25").replace('?', "%3F")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_urls_are_seen() {
+        for bad in ["//u:p@h", "//:p@h/0", "//u:p@h1,h2/x", "//h/x?password=p", "//h?a=1&PASSWORD=x"] {
+            assert!(has_password(bad), "{bad}");
+        }
+        for good in ["/path/a:b@c", "//h1:6379,h2:6380", "//user@h:1/x", "x?sync=normal", "//h/a:b@c"] {
+            assert!(!has_password(good), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_memory_of_ones_own_is_refused() {
+        assert!(check("memory:").is_err() && check("MEMORY:x").is_err());
+        assert!(check("sqlite:/tmp/x").is_ok());
+    }
+}

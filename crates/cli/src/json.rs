@@ -1,0 +1,162 @@
+//! What `--json` prints: one object per command, named by its schema.
+//!
+//! Fields are only ever added. Times are whole milliseconds and say so in their names; tokens are strings, because
+//! many readers of JSON round large numbers.
+
+use std::time::Duration;
+
+use lockkeeper::Owner;
+use lockkeeper::store::{ClaimState, ClaimView, LockView};
+use serde::Serialize;
+
+use crate::words;
+
+/// What `ls` prints.
+#[derive(Debug, Serialize)]
+pub struct Ls {
+    schema: &'static str,
+    rows: Vec<Row>,
+}
+
+/// One lock in `ls`.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    kind: &'static str,
+    capacity: u32,
+    state: &'static str,
+    holders: Vec<Claim>,
+    waiting: usize,
+}
+
+/// What `show` prints. A lock that nobody holds or waits for has no claims, no kind and no capacity.
+#[derive(Debug, Serialize)]
+pub struct Show {
+    schema: &'static str,
+    name: String,
+    state: &'static str,
+    kind: Option<&'static str>,
+    capacity: Option<u32>,
+    claims: Vec<Claim>,
+}
+
+/// What `break` prints.
+#[derive(Debug, Serialize)]
+pub struct Break {
+    schema: &'static str,
+    name: String,
+    now: bool,
+    reason: Option<String>,
+    broken: Vec<Broken>,
+}
+
+/// One hold that `break` took away.
+#[derive(Debug, Serialize)]
+pub struct Broken {
+    claim: String,
+    owner: Person,
+    token: Option<String>,
+    /// `broken`, `gone` (it ended before we came) or `unknown`.
+    outcome: &'static str,
+    stays_taken_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Claim {
+    claim: String,
+    state: &'static str,
+    owner: Person,
+    weight: u32,
+    token: Option<String>,
+    age_ms: Option<u64>,
+    held_ms: Option<u64>,
+    lease_left_ms: u64,
+    note: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Person {
+    host: String,
+    pid: u32,
+    label: String,
+}
+
+impl Ls {
+    /// All rows.
+    pub fn new(views: &[LockView]) -> Self {
+        Self { schema: "lockkeeper.ls/1", rows: views.iter().map(Row::new).collect() }
+    }
+}
+
+impl Row {
+    fn new(view: &LockView) -> Self {
+        Self {
+            name: view.name.to_string(),
+            kind: view.kind.as_str(),
+            capacity: view.capacity,
+            state: words::state(Some(view)),
+            holders: view.claims.iter().filter(|claim| claim.state != ClaimState::Waiting).map(Claim::new).collect(),
+            waiting: words::waiting(view),
+        }
+    }
+}
+
+impl Show {
+    /// One lock, or that it is free.
+    pub fn new(name: &str, view: Option<&LockView>) -> Self {
+        Self {
+            schema: "lockkeeper.show/1",
+            name: name.to_owned(),
+            state: words::state(view),
+            kind: view.map(|view| view.kind.as_str()),
+            capacity: view.map(|view| view.capacity),
+            claims: view.map(|view| view.claims.iter().map(Claim::new).collect()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Break {
+    /// What was done.
+    pub fn new(name: &str, now: bool, reason: Option<&str>, broken: Vec<Broken>) -> Self {
+        Self { schema: "lockkeeper.break/1", name: name.to_owned(), now, reason: reason.map(str::to_owned), broken }
+    }
+}
+
+impl Broken {
+    /// One hold, how breaking it went, and for how long the name stays taken.
+    pub fn new(claim: &ClaimView, outcome: &'static str, stays_taken: Duration) -> Self {
+        Self {
+            claim: claim.id.to_string(),
+            owner: Person::new(&claim.owner),
+            token: claim.token.map(|token| token.to_string()),
+            outcome,
+            stays_taken_ms: millis(stays_taken),
+        }
+    }
+}
+
+impl Claim {
+    fn new(claim: &ClaimView) -> Self {
+        Self {
+            claim: claim.id.to_string(),
+            state: claim.state.as_str(),
+            owner: Person::new(&claim.owner),
+            weight: claim.weight,
+            token: claim.token.map(|token| token.to_string()),
+            age_ms: claim.age.map(millis),
+            held_ms: claim.held_for.map(millis),
+            lease_left_ms: millis(claim.lease_left),
+            note: String::from_utf8_lossy(&claim.note).into_owned(),
+        }
+    }
+}
+
+impl Person {
+    fn new(owner: &Owner) -> Self {
+        Self { host: owner.host().to_owned(), pid: owner.pid(), label: owner.label().to_owned() }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

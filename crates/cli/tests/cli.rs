@@ -1,0 +1,14 @@
+//! The program as its users meet it: real processes, a real file, a real terminal.
+//!
+//! One binary with a module per topic. Every wait is for an event, with a limit; everything that is started is
+//! ended by its process id, also when a test fails.
+
+mod cli {
+    mod basics;
+    mod crash;
+    mod exclusion;
+    mod looking;
+    mod pty;
+    mod support;
+    mod waiting;
+}
