@@ -17,6 +17,7 @@ pub mod layers;
 pub mod limits;
 pub mod line;
 mod local;
+mod meters;
 mod name;
 mod reentry;
 pub mod store;
