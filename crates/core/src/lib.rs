@@ -9,6 +9,7 @@ mod acquire;
 mod admit;
 pub mod cell;
 mod claim;
+pub mod deadlock;
 mod error;
 mod hold;
 mod keeper;

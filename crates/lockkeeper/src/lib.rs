@@ -28,8 +28,8 @@ use std::ops::Deref;
 
 pub use connect::{STORES, open};
 pub use lockkeeper_core::{
-    Builder, ClaimId, Effect, Error, ErrorKind, Hold, LockKind, Lost, Name, Owner, Result, Token, cell, kinds, layers,
-    limits, stores, time,
+    Builder, ClaimId, Effect, Error, ErrorKind, Hold, LockKind, Lost, Name, Owner, Result, Token, cell, deadlock,
+    kinds, layers, limits, stores, time,
 };
 
 /// The seam that stores implement, and what they promise. It may change in 0.x minor versions.

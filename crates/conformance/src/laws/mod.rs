@@ -4,6 +4,7 @@
 
 pub mod blocking;
 pub mod cells;
+pub mod deadlock;
 pub mod election;
 pub mod holding;
 pub mod leases;

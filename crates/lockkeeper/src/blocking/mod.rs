@@ -36,6 +36,7 @@ pub use hold::{Hold, Leadership, MultiHold, WriteHold};
 pub use locks::{Multi, Mutex, RwLock, Semaphore};
 pub use values::{Cell, Counter, FencedCell, Limiter, Once};
 
+use crate::deadlock::Circle;
 use crate::store::{Keep, Left, LockView, Profile, SharedStore};
 use crate::{Builder, ClaimId, Error, Name, Owner, Result};
 use driver::Driver;
@@ -160,6 +161,11 @@ impl Keeper {
     /// Takes somebody's claim out of a line; see the async method of the same name for what is safe.
     pub fn break_claim(&self, name: &str, id: ClaimId, keep: Keep) -> Result<Left> {
         self.driver.run(self.inner.break_claim(name, id, keep))
+    }
+
+    /// Owners that wait for each other in a circle, seen twice with the same claims; see [`crate::deadlock`].
+    pub fn deadlocks(&self) -> Result<Vec<Circle>> {
+        self.driver.run(self.inner.deadlocks())
     }
 
     /// Releases all holds of this keeper, which are told, and closes the store. Later locks are `Closed`.
