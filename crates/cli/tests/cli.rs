@@ -6,6 +6,7 @@
 mod cli {
     mod basics;
     mod crash;
+    mod examples;
     mod exclusion;
     mod looking;
     mod pty;

@@ -105,7 +105,7 @@ macro_rules! exclusive_laws {
             replies: a_lost_reply_leaves_no_ghost, a_retried_leave_is_never_a_no,
                 a_retry_delivers_one_token, a_counter_is_not_repeated_blindly;
             trips: free_enter_is_one_call, all_holds_are_renewed_in_one_call;
-            processes: a_killed_holder_frees_the_lock, a_stopped_holder_finds_out,
+            processes: a_killed_holder_frees_the_lock, a_stopped_holder_finds_out, a_stopped_holder_is_fenced_off,
                 processes_never_hold_together;
         }
     };

@@ -1,13 +1,18 @@
 //! Every law on every store that needs no server, on every layer, and on a store that loses calls.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lockkeeper_conformance::{Exclusive, World, exclusive_suite, suite};
 use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
+
+/// The example of a store of one's own keeps the laws as well.
+#[expect(dead_code, reason = "its `main` is for those who run the example")]
+#[path = "../../../examples/own_store.rs"]
+mod board;
 
 /// One store, opened again and again.
 fn on(store: &str, shared: SharedStore) -> World {
@@ -77,6 +82,7 @@ suite!(metrics, under("memory+metrics", Metrics));
 suite!(prefix, under("memory+prefix", Prefix::new("team/a").expect("a prefix").expect("not empty")));
 suite!(fault, memory_under_fault());
 suite!(late, memory_when_late());
+suite!(own_store, on("own_store", Arc::new(board::Board::default())));
 
 /// A law that nobody runs is no law: each public function of the laws is in the suite.
 #[test]

@@ -223,9 +223,9 @@ impl Attempt<'_> {
         at_most = at_most.min(self.shared.clock.now().until(self.give_up));
         let waiter = Waiter::Claim { id: request.claim.id, seen };
         match self.shared.store.wait(&request.name, waiter, at_most).await {
-            // The wake-up carried the hold. The last question was answered `Waiting`, so it was sent before the
-            // grant was made: counting from it can only be too early.
-            Ok(Some(Standing::Held { token, lease })) => self.held(request, asked, token, lease),
+            Ok(Some(Standing::Held { token, lease })) if self.suffices(request, asked, lease) => {
+                self.held(request, asked, token, lease)
+            }
             Ok(_) => Ok(Step::Again),
             Err(error) if error.is_transient() => {
                 self.pause(None).await;
@@ -233,6 +233,16 @@ impl Attempt<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Is a hold that came with the wake-up enough, without another question? Then it has what was left of the waiting
+    /// lease and is renewed at once; where nothing renews it, or a delay is to be added to it, the store is asked.
+    ///
+    /// The last question was answered `Waiting`, so it was sent before the grant was made: counting from it can only
+    /// be too early.
+    fn suffices(&self, request: &Request, asked: Moment, lease: Duration) -> bool {
+        let ends = deadline(asked, lease, Duration::ZERO, self.shared.store.profile().early);
+        request.renews && request.claim.delay.is_zero() && ends > self.shared.clock.now() + lease / 4
     }
 
     /// A pause before the next question, never beyond the end of the wait.

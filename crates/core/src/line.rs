@@ -127,6 +127,7 @@ impl Line {
             Some(at) => {
                 let entry = &mut self.entries[at];
                 entry.expires = entry.expires.max(now + lease);
+                entry.held_since.get_or_insert(now);
                 (Renewal::Renewed { lease: now.until(entry.expires) }, Some(id))
             }
         };
@@ -165,6 +166,14 @@ impl Line {
     pub fn is_in(&self, id: ClaimId, now: Moment) -> bool {
         let live = Self { entries: self.live(now).cloned().collect() };
         live.entries.iter().position(|entry| entry.id == id).is_some_and(|at| live.verdict(at) == Verdict::In)
+    }
+
+    /// The standing of a claim that is in, without asking for it: what is left of its time is what it has.
+    ///
+    /// For a claim that came in while it waited this is its waiting lease, which is short: it is to be renewed at once.
+    pub fn held(&self, id: ClaimId, now: Moment) -> Option<Standing> {
+        let entry = self.get(id).filter(|entry| !entry.left && self.is_in(id, now))?;
+        Some(Standing::Held { token: Token::of_number(entry.order), lease: now.until(entry.expires) })
     }
 
     /// When the first claim of the line ends if nobody renews it.

@@ -75,8 +75,14 @@ struct Schedule {
     over: bool,
 }
 
+/// How many holds are handled at a time, so that a large batch does not keep others from the schedule for long.
+const PIECE: usize = 1_024;
+
 /// Who needs attention now.
+#[derive(Default)]
 struct Round {
+    /// Up to when holds are taken along.
+    horizon: Option<Moment>,
     ended: Vec<Arc<HoldState>>,
     due: Vec<Arc<HoldState>>,
     departures: Vec<Departure>,
@@ -224,37 +230,36 @@ impl Schedule {
         self.holds.remove(&(Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.id))
     }
 
-    /// Takes out whoever needs attention at `now`, and those that soon will: one batch instead of many.
-    fn round(&mut self, now: Moment) -> Round {
-        let mut round = Round {
-            ended: Vec::new(),
-            due: Vec::new(),
-            departures: std::mem::take(&mut self.departures),
-            over: self.over && self.holds.is_empty(),
-        };
+    /// Adds whoever needs attention at `now`, and those that soon will, so that one batch serves them all. Only a piece
+    /// of them at a time: true if there may be more.
+    fn collect(&mut self, round: &mut Round, now: Moment) -> bool {
+        round.departures.append(&mut self.departures);
+        round.over = self.over && self.holds.is_empty();
         let first_due = self.holds.first_key_value().filter(|((at, _), _)| *at <= now);
-        if let Some((_, first)) = first_due {
-            let horizon = now + first.claim.lease / 6;
+        let horizon = round.horizon.or(first_due.map(|(_, first)| now + first.claim.lease / 6));
+        let mut piece = Vec::new();
+        if let Some(horizon) = horizon {
             let soon = |hold: &HoldState| {
                 let (at, lease) = (Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.lease);
                 at <= now || (at <= now + lease / 6 && at < hold.deadline())
             };
             let keys = self.holds.range(..=(horizon, ClaimId::from_bytes([0xff; 16])));
-            let keys: Vec<_> = keys.filter(|(_, hold)| soon(hold)).map(|(key, _)| *key).collect();
-            for key in keys {
-                let Some(hold) = self.holds.remove(&key) else { continue };
-                if hold.has_ended(now) {
-                    round.ended.push(hold);
-                    continue;
-                }
-                // While the renewal is under way, only the deadline can come due.
-                hold.renew_at.store(Moment::NEVER.as_nanos(), Ordering::Relaxed);
-                self.put(hold.clone());
-                round.due.push(hold);
+            piece.extend(keys.filter(|(_, hold)| soon(hold)).map(|(key, _)| *key).take(PIECE));
+        }
+        round.horizon = horizon;
+        for key in &piece {
+            let Some(hold) = self.holds.remove(key) else { continue };
+            if hold.has_ended(now) {
+                round.ended.push(hold);
+                continue;
             }
+            // While the renewal is under way, only the deadline can come due.
+            hold.renew_at.store(Moment::NEVER.as_nanos(), Ordering::Relaxed);
+            self.put(hold.clone());
+            round.due.push(hold);
         }
         self.wakes_at = self.holds.first_key_value().map_or(Moment::NEVER, |((at, _), _)| *at);
-        round
+        piece.len() == PIECE
     }
 }
 
@@ -281,10 +286,9 @@ impl Beat {
         };
         let mut tasks = JoinSet::new();
         loop {
-            let (round, wakes_at) = {
-                let mut schedule = self.schedule();
-                (schedule.round(self.clock.now()), schedule.wakes_at)
-            };
+            let (mut round, now) = (Round::default(), self.clock.now());
+            while self.schedule().collect(&mut round, now) {}
+            let wakes_at = self.schedule().wakes_at;
             for hold in round.ended {
                 hold.ran_out();
                 self.local.give_up(&hold);
@@ -327,8 +331,7 @@ impl Beat {
         };
         self.count(&renewals);
         let early = self.store.profile().early;
-        // In pieces, so that a large batch does not keep others from the schedule for long.
-        for (holds, renewals) in due.chunks(1_024).zip(renewals.chunks(1_024)) {
+        for (holds, renewals) in due.chunks(PIECE).zip(renewals.chunks(PIECE)) {
             self.settle(holds, renewals, sent, early);
         }
         self.renewed.notify_waiters();

@@ -22,6 +22,8 @@
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod connect;
+#[cfg(any(test, doctest))]
+mod guide;
 mod location;
 
 use std::ops::Deref;
