@@ -6,11 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Instrument;
+use tracing::field::Empty;
+
 use crate::claim::{Claim, ClaimId};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
 use crate::local::{Came, Place, Turn};
+use crate::meters::Taking;
 use crate::name::Name;
 use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
@@ -40,8 +44,21 @@ pub(crate) struct Request {
     pub(crate) reentrant: bool,
 }
 
-/// Takes the lock; `None` if it is not free and the request does not wait.
-pub(crate) async fn acquire(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
+/// Takes the lock; `None` if it is not free and the request does not wait. Says in logs and metrics how that went.
+pub(crate) async fn acquire(shared: &Arc<Shared>, request: Request) -> Result<Option<Hold>> {
+    let (kind, started) = (request.claim.kind, shared.clock.now());
+    let span = tracing::debug_span!(
+        target: "lockkeeper", "lockkeeper.acquire",
+        name = %request.name, %kind, outcome = Empty, waited_ms = Empty
+    );
+    let outcome = take(shared, request).instrument(span.clone()).await;
+    let (word, waited) = (Taking::of(&outcome), shared.clock.now().since(started));
+    shared.watchdog.meters().took(kind, word, waited);
+    span.record("outcome", word.word()).record("waited_ms", waited.as_millis() as u64);
+    outcome
+}
+
+async fn take(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
     check(shared, &request)?;
     shared.watchdog.ensure_started()?;
     let started = shared.clock.now();

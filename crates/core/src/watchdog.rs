@@ -18,6 +18,7 @@ use crate::claim::ClaimId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
 use crate::local::LocalLines;
+use crate::meters::{Meters, Renewing};
 use crate::name::Name;
 use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
@@ -51,6 +52,7 @@ pub(crate) struct Beat {
     clock: Clock,
     /// Where a lost hold makes room for the next task.
     local: Arc<LocalLines>,
+    meters: Arc<Meters>,
 }
 
 impl std::fmt::Debug for Beat {
@@ -102,6 +104,7 @@ impl Watchdog {
             news: Notify::new(),
             renewed: Notify::new(),
             departed: Notify::new(),
+            meters: Arc::new(Meters::of(store.profile().scheme)),
             store,
             clock,
             local,
@@ -138,6 +141,7 @@ impl Watchdog {
         if renews {
             hold.renew_after(sent);
         }
+        hold.count_in(&self.beat.meters);
         schedule.put(hold.clone());
         self.beat.wake_if_due(&mut schedule);
         true
@@ -150,6 +154,7 @@ impl Watchdog {
             // Its renewal was under way when it was let go; the next one must not wait for that answer.
             new.renew_after(self.beat.clock.now());
         }
+        new.count_in(&self.beat.meters);
         schedule.put(new.clone());
         self.beat.wake_if_due(&mut schedule);
     }
@@ -194,6 +199,10 @@ impl Watchdog {
             }
             departed.await;
         }
+    }
+
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.beat.meters
     }
 
     /// How many holds are being watched.
@@ -271,7 +280,7 @@ impl Beat {
         let mut alarm = match self.clock.alarm() {
             Ok(alarm) => alarm,
             Err(error) => {
-                tracing::error!(%error, "the watchdog has no timer: holds will not be renewed");
+                tracing::error!(target: "lockkeeper", %error, "the watchdog has no timer: holds will not be renewed");
                 return;
             }
         };
@@ -310,20 +319,30 @@ impl Beat {
         let shortest = due.iter().map(|hold| hold.claim.lease).min().unwrap_or_default();
         let sent = self.clock.now();
         let answer = tokio::time::timeout(shortest / 3, self.store.renew(&held)).await;
-        let renewals = match answer {
-            Ok(Ok(renewals)) if renewals.len() == due.len() => renewals.into_iter().map(Some).collect(),
+        let renewals = match answer.unwrap_or_else(|_| Err(Error::unanswered("there was no answer in time"))) {
+            Ok(renewals) if renewals.len() == due.len() => renewals.into_iter().map(Some).collect(),
             // Unknown is not gone: the deadlines stay as they are, and it is tried again soon (C3).
-            Ok(Ok(_)) | Err(_) => vec![None; due.len()],
-            Ok(Err(error)) => {
-                tracing::warn!(%error, holds = due.len(), "a renewal failed and will be tried again");
+            Ok(_) => vec![None; due.len()],
+            Err(error) => {
+                let holds = due.len();
+                tracing::warn!(target: "lockkeeper", %error, holds, "a renewal failed and will be tried again");
                 vec![None; due.len()]
             }
         };
+        self.count(&renewals);
         let early = self.store.profile().early;
         for (holds, renewals) in due.chunks(PIECE).zip(renewals.chunks(PIECE)) {
             self.settle(holds, renewals, sent, early);
         }
         self.renewed.notify_waiters();
+    }
+
+    fn count(&self, renewals: &[Option<Renewal>]) {
+        let gone = renewals.iter().filter(|renewal| matches!(renewal, Some(Renewal::Gone))).count();
+        let unanswered = renewals.iter().filter(|renewal| renewal.is_none()).count();
+        self.meters.renewed(Renewing::Renewed, renewals.len() - gone - unanswered);
+        self.meters.renewed(Renewing::Gone, gone);
+        self.meters.renewed(Renewing::Unanswered, unanswered);
     }
 
     fn settle(&self, holds: &[Arc<HoldState>], renewals: &[Option<Renewal>], sent: Moment, early: Duration) {
@@ -365,7 +384,7 @@ impl Beat {
             match self.store.leave(&name, id, keep).await {
                 Ok(_) => break,
                 Err(error) if !error.is_transient() || self.clock.now() + pause >= until => {
-                    tracing::warn!(%name, %error, "a claim could not be taken out; it ends with its lease");
+                    tracing::warn!(target: "lockkeeper", %name, %error, "a claim could not be taken out; it ends with its lease");
                     break;
                 }
                 Err(_) => tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await,
