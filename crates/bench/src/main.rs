@@ -150,6 +150,9 @@ fn child(args: &[String]) -> Outcome<()> {
         ["rss", whose, count] => memory::child(whose, count.parse()?),
         ["alone", side, seconds] => sqlite::alone(side, seconds.parse()?),
         ["handover", path] => sqlite::child(path),
+        ["another", path, millis] => {
+            sqlite::another(Path::new(path), std::time::Duration::from_millis(millis.parse()?))
+        }
         _ => Err("this mode is for this program alone".into()),
     }
 }
