@@ -287,7 +287,9 @@ impl Beat {
         let mut tasks = JoinSet::new();
         loop {
             let (mut round, now) = (Round::default(), self.clock.now());
-            while self.schedule().collect(&mut round, now) {}
+            while self.schedule().collect(&mut round, now) {
+                let_others_in();
+            }
             let wakes_at = self.schedule().wakes_at;
             for hold in round.ended {
                 hold.ran_out();
@@ -333,6 +335,9 @@ impl Beat {
         let early = self.store.profile().early;
         for (holds, renewals) in due.chunks(PIECE).zip(renewals.chunks(PIECE)) {
             self.settle(holds, renewals, sent, early);
+            if due.len() > PIECE {
+                let_others_in();
+            }
         }
         self.renewed.notify_waiters();
     }
@@ -392,6 +397,12 @@ impl Beat {
             pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
+}
+
+/// A mutex that is taken again at once is not had by those who wait for it. Between two pieces of a large batch this
+/// thread, which has no other work then, rests for a moment that is long enough for them to wake up.
+pub(crate) fn let_others_in() {
+    std::thread::sleep(Duration::from_micros(20));
 }
 
 /// Counts a departure as done, however it ends.

@@ -20,6 +20,7 @@ use crate::store::{
     Survives, Tokens, Waiter, Wake,
 };
 use crate::time::{Clock, Moment};
+use crate::watchdog::let_others_in;
 
 /// Use this in tests and inside one process; use `sqlite:` instead as soon as a second process takes part.
 ///
@@ -182,7 +183,10 @@ impl Store for Memory {
         Box::pin(async move {
             let mut renewals = Vec::with_capacity(held.len());
             // In pieces, so that a large batch does not keep everybody else waiting.
-            for piece in held.chunks(1_024) {
+            for (nth, piece) in held.chunks(1_024).enumerate() {
+                if nth > 0 {
+                    let_others_in();
+                }
                 let now = self.clock.now();
                 let mut state = self.state();
                 renewals.extend(piece.iter().map(|held| {
