@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use lockkeeper::Owner;
+use lockkeeper::kinds::Leader;
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use serde::Serialize;
 
+use crate::exit::{self, Failure};
 use crate::words;
 
 /// What `ls` prints.
@@ -59,6 +61,21 @@ pub struct Broken {
     /// `broken`, `gone` (it ended before we came) or `unknown`.
     outcome: &'static str,
     stays_taken_ms: u64,
+}
+
+/// What `elect --watch` prints, once per leader; nobody leads where it is null.
+#[derive(Debug, Serialize)]
+pub struct Elect {
+    schema: &'static str,
+    name: String,
+    leader: Option<Leading>,
+}
+
+#[derive(Debug, Serialize)]
+struct Leading {
+    owner: Person,
+    token: Option<String>,
+    note: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -135,6 +152,18 @@ impl Broken {
     }
 }
 
+impl Elect {
+    /// Who leads now.
+    pub fn new(name: &str, leader: Option<&Leader>) -> Self {
+        let leader = leader.map(|leader| Leading {
+            owner: Person::new(&leader.owner),
+            token: leader.token.map(|token| token.to_string()),
+            note: String::from_utf8_lossy(&leader.note).into_owned(),
+        });
+        Self { schema: "lockkeeper.elect/1", name: name.to_owned(), leader }
+    }
+}
+
 impl Claim {
     fn new(claim: &ClaimView) -> Self {
         Self {
@@ -154,6 +183,14 @@ impl Claim {
 impl Person {
     fn new(owner: &Owner) -> Self {
         Self { host: owner.host().to_owned(), pid: owner.pid(), label: owner.label().to_owned() }
+    }
+}
+
+/// The object as one line.
+pub fn line(value: &impl Serialize) -> Result<String, Failure> {
+    match serde_json::to_string(value) {
+        Ok(text) => Ok(format!("{text}\n")),
+        Err(error) => Err(Failure::new(exit::BUG, format!("the answer could not be written as JSON: {error}"))),
     }
 }
 

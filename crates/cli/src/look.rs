@@ -139,19 +139,27 @@ fn particulars(claim: &ClaimView) -> Vec<String> {
 
 /// One JSON object on stdout.
 pub fn print_json(value: &impl Serialize) -> Result<u8, Failure> {
-    match serde_json::to_string(value) {
-        Ok(text) => print(&format!("{text}\n")),
-        Err(error) => Err(Failure::new(exit::BUG, format!("the answer could not be written as JSON: {error}"))),
-    }
+    print(&json::line(value)?)
 }
 
 /// Data on stdout. A reader that has gone away is no fault.
 pub fn print(text: &str) -> Result<u8, Failure> {
+    put(text).map(|_| 0)
+}
+
+/// Is there still somebody who reads?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    There,
+    Gone,
+}
+
+/// Data on stdout, from somebody who stops when nobody reads.
+pub fn put(data: impl AsRef<[u8]>) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(exit::BUG, format!("the answer could not be written: {error}")))
-        }
-        _ => Ok(0),
+    match out.write_all(data.as_ref()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::new(exit::BUG, format!("the answer could not be written: {error}"))),
     }
 }

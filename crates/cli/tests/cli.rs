@@ -6,9 +6,11 @@
 mod cli {
     mod basics;
     mod crash;
+    mod electing;
     mod exclusion;
     mod looking;
     mod pty;
+    mod sharing;
     mod support;
     mod waiting;
 }

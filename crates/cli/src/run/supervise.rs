@@ -8,13 +8,13 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use lockkeeper::time::Clock;
-use lockkeeper::{Hold, Lost};
 use nix::sys::signal::Signal as Caught;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::child::{self, Event};
 use super::group;
+use super::held::Held;
 use super::record::{Record, Watch};
 use super::signals::Signals;
 use super::terminal::Terminal;
@@ -32,8 +32,9 @@ const RELIEF: Duration = Duration::from_secs(5);
 
 /// A command that runs under a hold.
 pub struct Supervised<'a> {
-    pub name: &'a str,
-    pub hold: &'a Hold,
+    /// The names, as people are told of them.
+    pub title: &'a str,
+    pub held: &'a Held,
     pub child: Child,
     pub watch: Watch,
     pub warden: Warden,
@@ -85,7 +86,7 @@ impl Supervised<'_> {
     async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<bool, Failure> {
         let mut lost = false;
         loop {
-            let hold = self.hold;
+            let held = self.held;
             let seen = self.watch.deadline;
             tokio::select! {
                 biased;
@@ -93,18 +94,18 @@ impl Supervised<'_> {
                     Some(Event::Stopped(signal)) => self.stopped(signal, lost).await,
                     Some(Event::Ended) | None => {
                         // The end may be our guard's doing, seen before anything else by a `lockkeeper` that slept.
-                        if !lost && !hold.is_held() {
-                            self.lost(&hold.lost().await).await?;
+                        if !lost && !held.is_held() {
+                            self.lost(&held.lost().await).await?;
                             lost = true;
                         }
                         return Ok(lost);
                     }
                 },
-                why = hold.lost(), if !lost => {
+                why = held.lost(), if !lost => {
                     lost = true;
                     self.lost(&why).await?;
                 }
-                deadline = hold.deadline_after(seen), if !lost => {
+                deadline = held.deadline_after(seen), if !lost => {
                     self.watch.deadline = deadline;
                     self.tell(Record::Watch(self.watch)).await?;
                 }
@@ -120,7 +121,7 @@ impl Supervised<'_> {
     }
 
     /// The hold is gone: whoever is left of the command is ended.
-    async fn lost(&mut self, why: &Lost) -> Result<(), Failure> {
+    async fn lost(&mut self, why: &str) -> Result<(), Failure> {
         exit::say(&format!("lockkeeper: {why}; the command is ended"), None);
         self.tell(Record::Lost).await
     }
@@ -128,8 +129,8 @@ impl Supervised<'_> {
     /// The guard has sent TERM, since the store has not answered for long or the time given is over.
     fn asked_to_end(&mut self) {
         self.asked = true;
-        let left = words::span(Clock::system().now().until(self.hold.deadline()));
-        exit::say(&format!("lockkeeper: `{}` runs out in {left}; the command was asked to end", self.name), None);
+        let left = words::span(Clock::system().now().until(self.held.deadline()));
+        exit::say(&format!("lockkeeper: {} runs out in {left}; the command was asked to end", self.title), None);
     }
 
     /// Passes a signal to the command, which decides what comes of it.
@@ -163,15 +164,15 @@ impl Supervised<'_> {
         if lost {
             return;
         }
-        let left = words::span(Clock::system().now().until(self.hold.deadline()));
+        let left = words::span(Clock::system().now().until(self.held.deadline()));
         let hint = "continue it before that, or it is ended";
-        exit::say(&format!("lockkeeper: stopped; `{}` stays taken for {left} and no longer", self.name), Some(hint));
+        exit::say(&format!("lockkeeper: stopped; {} stays taken for {left} and no longer", self.title), Some(hint));
         self.signals.suffer(match signal {
             Signal::TTIN if !asked => Caught::SIGTTIN,
             Signal::TTOU if !asked => Caught::SIGTTOU,
             _ => Caught::SIGTSTP,
         });
-        if !self.hold.is_held() {
+        if !self.held.is_held() {
             // The guard has ended the group, or is about to.
             return;
         }

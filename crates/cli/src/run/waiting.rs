@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use lockkeeper::store::{ClaimState, LockView};
+use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use lockkeeper::{Keeper, Owner};
 
 use crate::{exit, words};
@@ -18,21 +18,29 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often the same thing is said again where lines cannot be taken back.
 const REPEAT_EVERY: Duration = Duration::from_secs(10);
 
-/// Tells of the line until it is dropped.
-pub async fn narrate(keeper: &Keeper, name: &str, own: &Owner) -> Infallible {
+/// Tells of the line until it is dropped; of several names, of the one whose line we stand in.
+pub async fn narrate(keeper: &Keeper, names: &[String], own: &Owner) -> Infallible {
     tokio::time::sleep(QUIET).await;
     let mut line = Line::new();
     loop {
-        // A store that does not answer is the waiting's own business.
-        let told = match keeper.inspect(name).await {
-            Ok(Some(view)) => tell(name, &view, own),
-            _ => format!("waiting for `{name}`"),
-        };
+        let told = look(keeper, names, own).await;
         for _ in 0..5 {
             line.show(&told);
             tokio::time::sleep(LOOK_EVERY / 5).await;
         }
     }
+}
+
+async fn look(keeper: &Keeper, names: &[String], own: &Owner) -> String {
+    for name in names {
+        // A store that does not answer is the waiting's own business.
+        let Ok(Some(view)) = keeper.inspect(name).await else { continue };
+        let here = |claim: &ClaimView| claim.owner.id() == own.id() && claim.state == ClaimState::Waiting;
+        if names.len() == 1 || view.claims.iter().any(here) {
+            return tell(name, &view, own);
+        }
+    }
+    format!("waiting for {}", words::names(names))
 }
 
 /// One sentence: what we wait for, who is in the way, and our place in the line.

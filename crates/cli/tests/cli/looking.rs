@@ -9,7 +9,7 @@ use super::support::{Den, output, start, text, until};
 const HOLD: &str = "read line < /dev/null; exec sleep 1000";
 
 /// Replaces what differs from run to run by its type, so that names and types of all fields are compared.
-fn redact(value: &mut Value) {
+pub fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {

@@ -1,0 +1,158 @@
+//! A command under a hold: started behind its gate, guarded from its first instruction on, and followed to its end.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use lockkeeper::ErrorKind;
+use nix::sys::signal::Signal;
+
+use super::gate::Gate;
+use super::held::{self, Held};
+use super::record::Watch;
+use super::scene::{Outcome, Scene};
+use super::supervise::{self, Ended, Supervised};
+use super::terminal::Terminal;
+use super::warden::Warden;
+use crate::args::{Patience, Terms};
+use crate::exit::{self, Failure};
+use crate::words;
+
+/// Variables of ours that hold a secret and are not for the command.
+const SECRETS: [&str; 2] = ["LOCKKEEPER_PASSWORD", "LOCKKEEPER_PASSWORD_FILE"];
+
+/// What is run, and under what.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    pub names: &'a [String],
+    pub command: &'a [OsString],
+    /// How long the hold lasts without being renewed.
+    pub lease: Duration,
+    /// How long it lasts at all, if that was said.
+    pub at_most: Option<Duration>,
+}
+
+impl<'a> Job<'a> {
+    /// A job with the terms that most commands take.
+    pub fn new(names: &'a [String], command: &'a [OsString], terms: &Terms) -> Self {
+        Self { names, command, lease: terms.lease, at_most: terms.at_most }
+    }
+
+    /// Runs the command to its end, and keeps the hold. `prepare` has the last word on how it is started.
+    pub async fn run(
+        &self,
+        scene: &mut Scene,
+        held: &Held,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Ended, Failure> {
+        let tokens = held.tokens();
+        let gate = Gate::close(self.command, |command| {
+            held::describe(command, &tokens);
+            for secret in SECRETS {
+                command.env_remove(secret);
+            }
+            prepare(command);
+        });
+        let gate = gate.map_err(|error| Failure::new(exit::BUG, format!("no process could be started: {error}")))?;
+        let lead = supervise::lead(self.at_most.unwrap_or(self.lease));
+        let watch = Watch { group: gate.group(), deadline: held.deadline(), lead };
+        let warden = match Warden::post(watch).await {
+            Ok(warden) => warden,
+            Err(error) => {
+                gate.abandon();
+                return Err(supervise::no_guard(&error));
+            }
+        };
+        let mut terminal = Terminal::find();
+        if let Some(terminal) = terminal.as_mut().filter(|terminal| terminal.is_wanted()) {
+            terminal.hand_to(watch.group);
+        }
+        // Starting took its time; a hold that ended meanwhile starts nothing.
+        if !held.is_held() {
+            if let Some(terminal) = &mut terminal {
+                terminal.take_back();
+            }
+            gate.abandon();
+            return Err(self.lost());
+        }
+        let child = gate.open();
+        let (stop_passed, guarded, asked) = (None, true, false);
+        let (title, signals) = (&*words::names(self.names), &mut scene.signals);
+        Supervised { title, held, child, watch, warden, terminal, signals, stop_passed, guarded, asked }.follow().await
+    }
+
+    /// Gives the hold back after the command's end, and says how the program ends.
+    pub async fn finish(&self, held: Held, ended: &Ended) -> Result<Outcome, Failure> {
+        if ended.lost {
+            return Err(self.lost());
+        }
+        let outcome = (supervise::code_of(ended.status), ended.interrupted.then_some(Signal::SIGINT));
+        match held.release().await {
+            Ok(()) => Ok(outcome),
+            Err(error) if error.kind() == ErrorKind::Lost => Err(self.lost()),
+            Err(error) => {
+                exit::say(&format!("lockkeeper: {error}"), error.hint());
+                Ok(outcome)
+            }
+        }
+    }
+
+    /// The hold was lost while the command was running.
+    pub fn lost(&self) -> Failure {
+        let message = match self.names {
+            [_] => format!("{} was lost while its command was running", words::names(self.names)),
+            _ => format!("one of {} was lost while the command was running", words::names(self.names)),
+        };
+        let failure = Failure::new(exit::LOST, message);
+        match self.at_most {
+            Some(time) => failure.with_hint(format!("it was given {} by `--at-most`", words::span(time))),
+            None => failure.with_hint("the command was ended; another may have run since, so look at what it left"),
+        }
+    }
+}
+
+/// How a lock was waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Waited {
+    /// Not at all?
+    pub no_wait: bool,
+    pub wait: Patience,
+    /// The exit code if it was not free.
+    pub busy_exit: u8,
+}
+
+impl From<&Terms> for Waited {
+    fn from(terms: &Terms) -> Self {
+        Self { no_wait: terms.no_wait, wait: terms.wait, busy_exit: terms.busy_exit }
+    }
+}
+
+impl Waited {
+    /// Says who is in the way, and gives the exit code for that.
+    pub async fn in_vain(self, scene: &Scene, names: &[String]) -> u8 {
+        let (name, who) = in_the_way(scene, names).await;
+        let message = match (who, self.wait) {
+            (Some(who), _) if self.no_wait => format!("`{name}` is {who}"),
+            (None, _) if self.no_wait => format!("`{name}` was not free"),
+            (Some(who), Patience::For(time)) => {
+                format!("`{name}` is {who} and was not free within {}", words::span(time))
+            }
+            (_, Patience::For(time)) => format!("`{name}` was not free within {}", words::span(time)),
+            (_, Patience::Forever) => format!("`{name}` was not free"),
+        };
+        let longer = if self.no_wait { "wait for it with" } else { "wait longer with" };
+        let hint = format!("see the line with `lockkeeper show {name}`, or {longer} `--wait 5m`");
+        Failure::new(self.busy_exit, message).with_hint(hint).report()
+    }
+}
+
+/// The first of the names that somebody has, and who.
+async fn in_the_way<'n>(scene: &Scene, names: &'n [String]) -> (&'n str, Option<String>) {
+    for name in names {
+        let view = scene.keeper.inspect(name).await.ok().flatten();
+        if let Some(who) = view.as_ref().and_then(words::in_the_way) {
+            return (name, Some(who));
+        }
+    }
+    (names.first().map_or("", String::as_str), None)
+}
