@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         _ if cli.version => version(),
         Some(Action::Run(args)) => run::run(store, args),
         Some(Action::Elect(args)) => run::elect(store, args),
+        Some(Action::Once(args)) => run::once(store, args),
         Some(action) => answer(store, action),
         None => {
             let _ = Cli::command().print_help();
@@ -57,7 +58,9 @@ fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
             Action::Ls(args) => look::ls(&keeper, args).await,
             Action::Show(args) => look::show(&keeper, args).await,
             Action::Break(args) => breaking::break_lock(&keeper, args).await,
-            Action::Run(_) | Action::Elect(_) => Err(Failure::new(exit::BUG, "a command was taken for another")),
+            Action::Run(_) | Action::Elect(_) | Action::Once(_) => {
+                Err(Failure::new(exit::BUG, "a command was taken for another"))
+            }
         };
         // Nothing was taken, so there is nothing that a store which does not close could keep.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;

@@ -6,6 +6,7 @@
 mod cli {
     mod basics;
     mod crash;
+    mod doing_once;
     mod electing;
     mod exclusion;
     mod looking;

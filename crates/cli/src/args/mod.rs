@@ -3,12 +3,14 @@
 //! Surprise: what stands after `--` is taken byte for byte; nothing in it is ever read as a flag of ours.
 
 mod elect;
+mod once;
 mod run;
 mod values;
 
 use clap::{Args, Parser, Subcommand};
 
 pub use self::elect::ElectArgs;
+pub use self::once::OnceArgs;
 pub use self::run::{RunArgs, Terms};
 pub use self::values::{Patience, Permits};
 
@@ -38,6 +40,8 @@ pub enum Action {
     Run(RunArgs),
     /// Run a command while leading, or watch who leads
     Elect(ElectArgs),
+    /// Run a command once per key, and keep what it printed
+    Once(OnceArgs),
     /// List the locks that are held or waited for
     Ls(LsArgs),
     /// Show who holds a lock and who waits for it

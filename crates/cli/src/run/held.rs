@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use lockkeeper::kinds::{Leadership, MultiHold};
+use lockkeeper::kinds::{Leadership, MultiHold, OnceHold};
 use lockkeeper::time::Moment;
 use lockkeeper::{Hold, Name, Result, Token};
 
@@ -18,6 +18,8 @@ pub enum Held {
     Several(MultiHold),
     /// A term of office.
     Leading(Leadership),
+    /// A key whose run is under way.
+    Key(OnceHold),
 }
 
 impl Held {
@@ -26,6 +28,7 @@ impl Held {
             Self::One(hold) => std::slice::from_ref(hold),
             Self::Several(multi) => multi.holds(),
             Self::Leading(leadership) => std::slice::from_ref(leadership),
+            Self::Key(key) => std::slice::from_ref(key),
         }
     }
 
@@ -62,6 +65,7 @@ impl Held {
             Self::One(hold) => hold.lost().await.to_string(),
             Self::Several(multi) => multi.lost().await.to_string(),
             Self::Leading(leadership) => leadership.lost().await.to_string(),
+            Self::Key(key) => key.lost().await.to_string(),
         }
     }
 
@@ -71,6 +75,15 @@ impl Held {
             Self::One(hold) => hold.release().await,
             Self::Several(multi) => multi.release().await,
             Self::Leading(leadership) => leadership.resign().await,
+            Self::Key(key) => key.release().await,
+        }
+    }
+
+    /// Releases it and records a result, where there is something to record it in.
+    pub async fn record(self, result: &[u8]) -> Result<()> {
+        match self {
+            Self::Key(key) => key.record(result).await,
+            other => other.release().await,
         }
     }
 

@@ -86,15 +86,12 @@ impl<'a> Job<'a> {
         if ended.lost {
             return Err(self.lost());
         }
-        let outcome = (supervise::code_of(ended.status), ended.interrupted.then_some(Signal::SIGINT));
         match held.release().await {
-            Ok(()) => Ok(outcome),
-            Err(error) if error.kind() == ErrorKind::Lost => Err(self.lost()),
-            Err(error) => {
-                exit::say(&format!("lockkeeper: {error}"), error.hint());
-                Ok(outcome)
-            }
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Lost => return Err(self.lost()),
+            Err(error) => exit::say(&format!("lockkeeper: {error}"), error.hint()),
         }
+        Ok((supervise::code_of(ended.status), ended.interrupted.then_some(Signal::SIGINT)))
     }
 
     /// The hold was lost while the command was running.

@@ -4,6 +4,7 @@
 //! command's group when the hold ends; and whatever the command starts. Read `gate`, `guard` and `supervise`, in
 //! that order. Surprise: two of them are this very program in hidden modes, see [`hidden_mode`].
 
+mod capture;
 mod child;
 mod elect;
 mod gate;
@@ -11,6 +12,7 @@ mod group;
 mod guard;
 mod held;
 mod job;
+mod once;
 mod record;
 mod scene;
 mod signals;
@@ -21,6 +23,7 @@ mod wanted;
 mod warden;
 
 pub use self::elect::elect;
+pub use self::once::once;
 
 use std::io;
 use std::path::PathBuf;
