@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use lockkeeper::Owner;
-use lockkeeper::kinds::Leader;
+use lockkeeper::cell::Versioned;
+use lockkeeper::kinds::{Decision, Leader};
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use serde::Serialize;
 
@@ -76,6 +77,40 @@ struct Leading {
     owner: Person,
     token: Option<String>,
     note: String,
+}
+
+/// What `limit` prints.
+#[derive(Debug, Serialize)]
+pub struct Limit {
+    schema: &'static str,
+    name: String,
+    admitted: bool,
+    remaining: u64,
+    /// When all of it is there again, if it was admitted.
+    full_in_ms: Option<u64>,
+    /// When asking again may succeed, if it was not.
+    retry_after_ms: Option<u64>,
+}
+
+/// What `counter` prints.
+#[derive(Debug, Serialize)]
+pub struct Counter {
+    schema: &'static str,
+    name: String,
+    /// Was it done? Only a `take` of too many is not.
+    done: bool,
+    value: i64,
+}
+
+/// What `cell` prints. Versions are strings for the same reason as tokens.
+#[derive(Debug, Serialize)]
+pub struct Cell {
+    schema: &'static str,
+    name: String,
+    /// Was it found, set or removed?
+    done: bool,
+    version: Option<String>,
+    value_base64: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -164,6 +199,49 @@ impl Elect {
     }
 }
 
+impl Limit {
+    /// What the limiter has decided.
+    pub fn new(name: &str, decision: &Decision) -> Self {
+        let (remaining, full_in, retry_after) = match *decision {
+            Decision::Admitted { remaining, full_in } => (remaining, Some(full_in), None),
+            Decision::Limited { remaining, retry_after } => (remaining, None, retry_after),
+        };
+        Self {
+            schema: "lockkeeper.limit/1",
+            name: name.to_owned(),
+            admitted: decision.is_admitted(),
+            remaining,
+            full_in_ms: full_in.map(millis),
+            retry_after_ms: retry_after.map(millis),
+        }
+    }
+}
+
+impl Counter {
+    /// What the number is.
+    pub fn new(name: &str, done: bool, value: i64) -> Self {
+        Self { schema: "lockkeeper.counter/1", name: name.to_owned(), done, value }
+    }
+}
+
+impl Cell {
+    /// What is there.
+    pub fn found(name: &str, done: bool, current: Option<&Versioned>) -> Self {
+        Self {
+            schema: "lockkeeper.cell/1",
+            name: name.to_owned(),
+            done,
+            version: current.map(|current| current.version.to_string()),
+            value_base64: current.map(|current| base64(&current.value)),
+        }
+    }
+
+    /// That it was set.
+    pub fn set(name: &str, version: u64) -> Self {
+        Self { version: Some(version.to_string()), ..Self::found(name, true, None) }
+    }
+}
+
 impl Claim {
     fn new(claim: &ClaimView) -> Self {
         Self {
@@ -194,6 +272,33 @@ pub fn line(value: &impl Serialize) -> Result<String, Failure> {
     }
 }
 
+/// Standard base64 with padding: values are bytes, and JSON has none.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let number = three.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(number >> (18 - 6 * place)) as usize % 64];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn bytes_are_written_as_everybody_writes_them() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfb]), "//77");
+    }
 }

@@ -5,6 +5,7 @@
 
 mod args;
 mod breaking;
+mod cells;
 mod client;
 mod exit;
 mod json;
@@ -58,6 +59,9 @@ fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
             Action::Ls(args) => look::ls(&keeper, args).await,
             Action::Show(args) => look::show(&keeper, args).await,
             Action::Break(args) => breaking::break_lock(&keeper, args).await,
+            Action::Limit(args) => cells::limit(&keeper, args).await,
+            Action::Counter(args) => cells::counter(&keeper, args).await,
+            Action::Cell(args) => cells::cell(&keeper, args).await,
             Action::Run(_) | Action::Elect(_) | Action::Once(_) => {
                 Err(Failure::new(exit::BUG, "a command was taken for another"))
             }

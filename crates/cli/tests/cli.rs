@@ -13,5 +13,6 @@ mod cli {
     mod pty;
     mod sharing;
     mod support;
+    mod values;
     mod waiting;
 }

@@ -2,6 +2,7 @@
 //!
 //! Surprise: what stands after `--` is taken byte for byte; nothing in it is ever read as a flag of ours.
 
+mod cells;
 mod elect;
 mod once;
 mod run;
@@ -9,6 +10,7 @@ mod values;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use self::cells::{CellAction, CellArgs, CounterAction, CounterArgs, LimitArgs};
 pub use self::elect::ElectArgs;
 pub use self::once::OnceArgs;
 pub use self::run::{RunArgs, Terms};
@@ -42,6 +44,12 @@ pub enum Action {
     Elect(ElectArgs),
     /// Run a command once per key, and keep what it printed
     Once(OnceArgs),
+    /// Take from a rate that all processes share
+    Limit(LimitArgs),
+    /// Count, or take from a stock that is never oversold
+    Counter(CounterArgs),
+    /// Read and change a small value with a version
+    Cell(CellArgs),
     /// List the locks that are held or waited for
     Ls(LsArgs),
     /// Show who holds a lock and who waits for it

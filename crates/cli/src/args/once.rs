@@ -15,12 +15,16 @@ pub struct OnceArgs {
     pub key: String,
 
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "forget", value_name = "COMMAND")]
     pub command: Vec<OsString>,
 
     /// If it was done before, print what the command printed then
     #[arg(long)]
     pub print: bool,
+
+    /// Run nothing: forget that it was done, or that a run died
+    #[arg(long, conflicts_with_all = ["command", "print", "skip", "keep", "at_most", "at_least", "never_again"])]
+    pub forget: bool,
 
     /// How long to wait for one that is running now: `30s`, `5m`, `forever`
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = patience)]
@@ -63,7 +67,7 @@ const ONCE_HELP: &str = "\
 A command that ends with 0 is recorded, with the first 60 KiB of what it printed; from then on this prints nothing (or \
 that, with --print) and ends with 0. A command that fails is not recorded, and its exit code is passed on. One that dies \
 half-way, with this program or its machine, is run again by the next call, unless all say --never-again: then that call \
-ends with 76. `lockkeeper cell KEY rm` forgets a record. Other exit codes and the guard are those of `run`.
+ends with 76. Other exit codes and the guard are those of `run`.
 
 The command's output goes through this program: it is not a terminal, and background processes that outlive the command \
 lose it.";

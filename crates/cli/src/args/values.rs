@@ -20,6 +20,13 @@ pub struct Permits {
     pub of: u32,
 }
 
+/// So many per so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    pub limit: u64,
+    pub per: Duration,
+}
+
 /// `30s`, `5m` or `forever`.
 pub fn patience(text: &str) -> Result<Patience, String> {
     if text == "forever" { Ok(Patience::Forever) } else { duration(text).map(Patience::For) }
@@ -48,6 +55,17 @@ pub fn permits(text: &str) -> Result<Permits, String> {
     }
 }
 
+/// `10/1m`: ten a minute.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    let (limit, per) = text.split_once('/').ok_or("write it like `10/1m`, for ten a minute")?;
+    let limit = limit.parse().map_err(|_| format!("`{limit}` is not a whole number; write it like `10/1m`"))?;
+    let per = duration(per)?;
+    if limit == 0 || per.is_zero() {
+        return Err("neither the number nor the time may be zero".to_owned());
+    }
+    Ok(Rate { limit, per })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +76,14 @@ mod tests {
         assert_eq!(patience("0"), Ok(Patience::For(Duration::ZERO)));
         assert_eq!(patience("1m 30s"), Ok(Patience::For(Duration::from_secs(90))));
         assert!(patience("30").is_err() && patience("soon").is_err());
+    }
+
+    #[test]
+    fn rates_are_so_many_per_so_long() {
+        assert_eq!(rate("10/1m"), Ok(Rate { limit: 10, per: Duration::from_secs(60) }));
+        for bad in ["", "10", "10/", "/1m", "0/1m", "1/0", "-1/1m", "1/m", "10/1"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ const RECORDED_BYTES: usize = 60 * 1024;
 /// Runs the command unless that was done, and gives the exit code.
 pub fn once(store: Option<&str>, args: &OnceArgs) -> Result<u8, Failure> {
     Name::new(&args.key)?;
+    if args.forget {
+        return scene::watch(store, async |scene| forget(scene, args).await);
+    }
     scene::play(store, &args.command, args.label.as_deref(), async |scene| perform(scene, args).await)
 }
 
@@ -43,22 +46,15 @@ fn wanted(keeper: &Keeper, args: &OnceArgs) -> Once {
 
 async fn perform(scene: &mut Scene, args: &OnceArgs) -> Result<Outcome, Failure> {
     let names = [args.key.clone()];
-    let waited = Waited { no_wait: args.skip, wait: args.wait, busy_exit: args.busy_exit };
     let once = wanted(&scene.keeper, args);
-    let beginning = async {
-        match once.begin().await {
-            Err(error) if error.kind() == ErrorKind::Timeout => Ok(None),
-            other => other.map(Some),
-        }
-    };
-    let held = match scene.wait_for(&names, !args.skip, beginning).await? {
+    let held = match scene.wait_for(&names, !args.skip, patiently(once.begin())).await? {
         Came::It(Begun::Go(hold)) => Held::Key(hold),
         Came::It(Begun::Settled(Run::Recorded(output) | Run::Ran(output))) => {
             return if args.print { look::put(&output).map(|_| (0, None)) } else { Ok((0, None)) };
         }
         Came::It(Begun::Settled(Run::Died)) => return Err(died(args)),
         Came::It(Begun::Settled(Run::Running)) | Came::Busy => {
-            return Ok((waited.in_vain(scene, &names).await, None));
+            return Ok((waited(args).in_vain(scene, &names).await, None));
         }
         Came::Signal(signal) => return Ok(scene::ended_by(signal)),
     };
@@ -84,8 +80,31 @@ async fn perform(scene: &mut Scene, args: &OnceArgs) -> Result<Outcome, Failure>
     }
 }
 
+async fn forget(scene: &mut Scene, args: &OnceArgs) -> Result<Outcome, Failure> {
+    let names = [args.key.clone()];
+    let once = wanted(&scene.keeper, args);
+    let came = scene.wait_for(&names, true, patiently(once.forget())).await?;
+    Ok(match came {
+        Came::It(()) => (0, None),
+        Came::Busy => (waited(args).in_vain(scene, &names).await, None),
+        Came::Signal(signal) => scene::ended_by(signal),
+    })
+}
+
+/// Not getting it in time is not a failure.
+async fn patiently<T>(taking: impl Future<Output = lockkeeper::Result<T>>) -> lockkeeper::Result<Option<T>> {
+    match taking.await {
+        Err(error) if error.kind() == ErrorKind::Timeout => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn waited(args: &OnceArgs) -> Waited {
+    Waited { no_wait: args.skip, wait: args.wait, busy_exit: args.busy_exit }
+}
+
 fn died(args: &OnceArgs) -> Failure {
     let key = &args.key;
     Failure::new(exit::LOST, format!("`{key}` was begun before and its run died, so it is not run again"))
-        .with_hint(format!("see what it left; then allow another run with `lockkeeper cell {key} rm`"))
+        .with_hint(format!("see what it left; then allow another run with `lockkeeper once {key} --forget`"))
 }

@@ -109,7 +109,26 @@ fn a_run_that_dies_is_taken_again_or_never() {
             assert_eq!(text(&done.stdout), "again\n");
         } else {
             assert!(text(&done.stderr).contains("its run died, so it is not run again"), "{}", text(&done.stderr));
+            assert!(text(&done.stderr).contains(&format!("`lockkeeper once {key} --forget`")));
+            assert_eq!(output(&mut once(&den, &[&key, "--forget"])).status.code(), Some(0));
+            assert_eq!(text(&output(&mut once(&den, &[&key, "--", "echo", "again"])).stdout), "again\n");
         }
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_done_again() {
+    let den = Den::new();
+    for _ in 0..2 {
+        assert_eq!(text(&output(&mut once(&den, &["k", "--", "echo", "ran"])).stdout), "ran\n");
+        let done = output(&mut once(&den, &["k", "--forget"]));
+        assert_eq!((done.stdout.len(), done.status.code()), (0, Some(0)), "{}", text(&done.stderr));
+    }
+    // A record is behind a fence, where a plain write does not reach.
+    let done = output(den.lockkeeper().args(["cell", "k", "put", "x"]));
+    assert_eq!(done.status.code(), Some(64), "{}", text(&done.stderr));
+    for wrong in [&["k"][..], &["k", "--forget", "--", "true"], &["k", "--forget", "--print"]] {
+        assert_eq!(output(&mut once(&den, wrong)).status.code(), Some(64), "{wrong:?}");
     }
 }
 

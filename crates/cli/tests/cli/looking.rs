@@ -14,7 +14,7 @@ pub fn redact(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "claim" | "token" | "host" if value.is_string() => *value = json!(format!("<{name}>")),
+                    "claim" | "token" | "host" | "version" if value.is_string() => *value = json!(format!("<{name}>")),
                     "pid" => *value = json!("<number>"),
                     name if name.ends_with("_ms") && value.is_u64() => *value = json!("<ms>"),
                     _ => redact(value),

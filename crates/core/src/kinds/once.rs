@@ -166,6 +166,18 @@ impl Once {
         Ok(Begun::Go(OnceHold { hold, cell, never_again: self.never_again }))
     }
 
+    /// Forgets the record, or that a run died, so that the next call runs again. Waits for a run that is under way.
+    ///
+    /// # Errors
+    /// As for [`Mutex::lock`](super::Mutex::lock).
+    pub async fn forget(&self) -> Result<()> {
+        let hold = self.terms.lock(SHAPE).await?;
+        let cell = self.cell.fenced(&hold)?;
+        cell.read().await?;
+        cell.write(None).await?;
+        hold.release().await
+    }
+
     async fn take(&self) -> Result<Option<Hold>> {
         if self.skip { self.terms.try_lock(SHAPE).await } else { self.terms.lock(SHAPE).await.map(Some) }
     }
