@@ -5,12 +5,20 @@
 
 use std::path::PathBuf;
 
+use lockkeeper::store::SharedStore;
 use lockkeeper::{Keeper, Owner};
 
 use crate::exit::{self, Failure};
 
+/// A store that answers, and its keeper.
+pub struct Opened {
+    pub keeper: Keeper,
+    /// The same without a keeper's layers, for those who only look.
+    pub store: SharedStore,
+}
+
 /// Opens the store and sees that it answers.
-pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Keeper, Failure> {
+pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Opened, Failure> {
     let url = match store {
         Some(url) => {
             check(url)?;
@@ -22,9 +30,10 @@ pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Keeper
     if let Some(owner) = owner {
         builder = builder.owner(owner);
     }
-    let keeper = Keeper::from(builder.with_store(lockkeeper::open(&url).await?));
+    let store = lockkeeper::open(&url).await?;
+    let keeper = Keeper::from(builder.with_store(store.clone()));
     keeper.ping().await?;
-    Ok(keeper)
+    Ok(Opened { keeper, store })
 }
 
 fn check(url: &str) -> Result<(), Failure> {

@@ -43,6 +43,18 @@ pub struct Show {
     claims: Vec<Claim>,
 }
 
+/// What `watch` prints, once per change: the same as `show`, and when.
+#[derive(Debug, Serialize)]
+pub struct Watch {
+    schema: &'static str,
+    at: String,
+    name: String,
+    state: &'static str,
+    kind: Option<&'static str>,
+    capacity: Option<u32>,
+    claims: Vec<Claim>,
+}
+
 /// What `break` prints.
 #[derive(Debug, Serialize)]
 pub struct Break {
@@ -164,6 +176,14 @@ impl Show {
             capacity: view.map(|view| view.capacity),
             claims: view.map(|view| view.claims.iter().map(Claim::new).collect()).unwrap_or_default(),
         }
+    }
+}
+
+impl Watch {
+    /// One lock, or that it is free.
+    pub fn new(at: String, name: &str, view: Option<&LockView>) -> Self {
+        let Show { name, state, kind, capacity, claims, .. } = Show::new(name, view);
+        Self { schema: "lockkeeper.watch/1", at, name, state, kind, capacity, claims }
     }
 }
 

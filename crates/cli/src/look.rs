@@ -14,15 +14,7 @@ use crate::{json, words};
 
 /// Lists the locks that are held or waited for.
 pub async fn ls(keeper: &Keeper, args: &LsArgs) -> Result<u8, Failure> {
-    let mut views: Vec<LockView> = Vec::new();
-    loop {
-        let page = keeper.list(views.last().map(|view| &view.name), PAGE_ROWS).await?;
-        let full = page.len() == PAGE_ROWS;
-        views.extend(page);
-        if !full {
-            break;
-        }
-    }
+    let views = all(keeper).await?;
     if args.json {
         return print_json(&json::Ls::new(&views));
     }
@@ -33,7 +25,21 @@ pub async fn ls(keeper: &Keeper, args: &LsArgs) -> Result<u8, Failure> {
     print(&format!("{}\n", table(&views).trim_fmt()))
 }
 
-fn table(views: &[LockView]) -> Table {
+/// All lines that there are.
+pub async fn all(keeper: &Keeper) -> lockkeeper::Result<Vec<LockView>> {
+    let mut views: Vec<LockView> = Vec::new();
+    loop {
+        let page = keeper.list(views.last().map(|view| &view.name), PAGE_ROWS).await?;
+        let full = page.len() == PAGE_ROWS;
+        views.extend(page);
+        if !full {
+            return Ok(views);
+        }
+    }
+}
+
+/// The lines as a table for people.
+pub fn table(views: &[LockView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["NAME", "KIND", "HOLDER", "TOKEN", "HELD", "LEFT", "WAITING"]);

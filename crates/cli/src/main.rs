@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Some(Action::Run(args)) => run::run(store, args),
         Some(Action::Elect(args)) => run::elect(store, args),
         Some(Action::Once(args)) => run::once(store, args),
+        Some(Action::Watch(args)) => run::watch(store, args),
         Some(action) => answer(store, action),
         None => {
             let _ = Cli::command().print_help();
@@ -54,7 +55,7 @@ fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
     let runtime =
         runtime.map_err(|error| Failure::new(exit::BUG, format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
-        let keeper = client::connect(store, None).await?;
+        let keeper = client::connect(store, None).await?.keeper;
         let code = match action {
             Action::Ls(args) => look::ls(&keeper, args).await,
             Action::Show(args) => look::show(&keeper, args).await,
@@ -62,7 +63,7 @@ fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
             Action::Limit(args) => cells::limit(&keeper, args).await,
             Action::Counter(args) => cells::counter(&keeper, args).await,
             Action::Cell(args) => cells::cell(&keeper, args).await,
-            Action::Run(_) | Action::Elect(_) | Action::Once(_) => {
+            Action::Run(_) | Action::Elect(_) | Action::Once(_) | Action::Watch(_) => {
                 Err(Failure::new(exit::BUG, "a command was taken for another"))
             }
         };

@@ -9,6 +9,7 @@ mod cli {
     mod doing_once;
     mod electing;
     mod exclusion;
+    mod following;
     mod looking;
     mod pty;
     mod sharing;

@@ -54,6 +54,8 @@ pub enum Action {
     Ls(LsArgs),
     /// Show who holds a lock and who waits for it
     Show(ShowArgs),
+    /// Show the locks as they change
+    Watch(WatchArgs),
     /// Take a lock away from its holder
     Break(BreakArgs),
 }
@@ -72,6 +74,16 @@ pub struct ShowArgs {
     /// The name of the lock
     pub name: String,
     /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `watch` takes.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The name of the lock [default: all of them]
+    pub name: Option<String>,
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }

@@ -21,9 +21,11 @@ mod terminal;
 mod waiting;
 mod wanted;
 mod warden;
+mod watch;
 
 pub use self::elect::elect;
 pub use self::once::once;
+pub use self::watch::watch;
 
 use std::io;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use lockkeeper::store::SharedStore;
 use lockkeeper::{Keeper, Owner};
 use nix::sys::signal::Signal;
 
@@ -11,7 +12,7 @@ use super::gate;
 use super::signals::Signals;
 use super::terminal::Terminal;
 use super::waiting;
-use crate::client;
+use crate::client::{self, Opened};
 use crate::exit::{self, Failure};
 
 /// How long the end of the program may wait for the store.
@@ -23,6 +24,7 @@ pub type Outcome = (u8, Option<Signal>);
 /// Where a command is run.
 pub struct Scene {
     pub keeper: Keeper,
+    pub store: SharedStore,
     pub owner: Owner,
     pub signals: Signals,
 }
@@ -67,8 +69,8 @@ fn perform(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| bug("the runtime cannot be started", &error))?;
     runtime.block_on(async {
-        let keeper = client::connect(store, Some(owner.clone())).await?;
-        let mut scene = Scene { keeper, owner, signals };
+        let Opened { keeper, store } = client::connect(store, Some(owner.clone())).await?;
+        let mut scene = Scene { keeper, store, owner, signals };
         let outcome = work(&mut scene).await;
         // What was dropped on the way is released before we go, if the store answers.
         let _ = tokio::time::timeout(CLOSE_WITHIN, scene.keeper.close()).await;

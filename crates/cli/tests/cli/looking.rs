@@ -36,7 +36,7 @@ fn printed(den: &Den, args: &[&str]) -> Value {
     value
 }
 
-fn claim(state: &str, label: &str, note: &str) -> Value {
+pub fn claim(state: &str, label: &str, note: &str) -> Value {
     let waiting = state == "waiting";
     json!({
         "claim": "<claim>",
