@@ -3,6 +3,7 @@
 //! Fields are only ever added. Times are whole milliseconds and say so in their names; tokens are strings, because
 //! many readers of JSON round large numbers.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lockkeeper::Owner;
@@ -11,6 +12,7 @@ use lockkeeper::kinds::{Decision, Leader};
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use serde::Serialize;
 
+use crate::config::Origin;
 use crate::exit::{self, Failure};
 use crate::words;
 
@@ -123,6 +125,30 @@ pub struct Cell {
     done: bool,
     version: Option<String>,
     value_base64: Option<String>,
+}
+
+/// What `config` prints.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    schema: &'static str,
+    settings: Vec<Effective>,
+    files: Vec<ConfigFile>,
+}
+
+#[derive(Debug, Serialize)]
+struct Effective {
+    setting: &'static str,
+    value: Option<String>,
+    /// `flag`, `environment`, `file` or `default`.
+    from: &'static str,
+    /// Which file.
+    path: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ConfigFile {
+    path: String,
+    found: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -259,6 +285,27 @@ impl Cell {
     /// That it was set.
     pub fn set(name: &str, version: u64) -> Self {
         Self { version: Some(version.to_string()), ..Self::found(name, true, None) }
+    }
+}
+
+impl Config {
+    /// The settings in effect, and the files that were looked for.
+    pub fn new(rows: &[(&'static str, Option<String>, &Origin)], files: &[(PathBuf, bool)]) -> Self {
+        let effective = |(setting, value, origin): &(&'static str, Option<String>, &Origin)| {
+            let (from, path) = match origin {
+                Origin::Flag => ("flag", None),
+                Origin::Environment => ("environment", None),
+                Origin::File(path) => ("file", Some(path.display().to_string())),
+                Origin::Default => ("default", None),
+            };
+            Effective { setting, value: value.clone(), from, path }
+        };
+        let file = |(path, found): &(PathBuf, bool)| ConfigFile { path: path.display().to_string(), found: *found };
+        Self {
+            schema: "lockkeeper.config/1",
+            settings: rows.iter().map(effective).collect(),
+            files: files.iter().map(file).collect(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod args;
 mod breaking;
 mod cells;
 mod client;
+mod config;
 mod exit;
 mod json;
 mod look;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some(Action::Elect(args)) => run::elect(store, args),
         Some(Action::Once(args)) => run::once(store, args),
         Some(Action::Watch(args)) => run::watch(store, args),
+        Some(Action::Config(args)) => config::show(store, args),
         Some(action) => answer(store, action),
         None => {
             let _ = Cli::command().print_help();
@@ -63,9 +65,7 @@ fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
             Action::Limit(args) => cells::limit(&keeper, args).await,
             Action::Counter(args) => cells::counter(&keeper, args).await,
             Action::Cell(args) => cells::cell(&keeper, args).await,
-            Action::Run(_) | Action::Elect(_) | Action::Once(_) | Action::Watch(_) => {
-                Err(Failure::new(exit::BUG, "a command was taken for another"))
-            }
+            _ => Err(Failure::new(exit::BUG, "a command was taken for another")),
         };
         // Nothing was taken, so there is nothing that a store which does not close could keep.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;

@@ -5,6 +5,7 @@
 
 mod cli {
     mod basics;
+    mod configuring;
     mod crash;
     mod doing_once;
     mod electing;

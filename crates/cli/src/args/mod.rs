@@ -20,10 +20,11 @@ pub use self::values::{Patience, Permits};
 #[derive(Debug, Parser)]
 #[command(name = "lockkeeper", disable_version_flag = true, arg_required_else_help = true, max_term_width = 100)]
 pub struct Cli {
-    /// Where the locks are kept, for example `sqlite:/var/lib/app/locks.db`
+    /// Where the locks are kept: a URL like `sqlite:/var/lib/app/locks.db`, or a store named in the config file
     ///
-    /// By default a file of yours: `lockkeeper/locks.db` under $XDG_STATE_HOME or ~/.local/state.
-    #[arg(long, global = true, env = "LOCKKEEPER_STORE", value_name = "URL", hide_env_values = true)]
+    /// The variable LOCKKEEPER_STORE says the same. By default it is what the config file says, or else a file of
+    /// yours: `lockkeeper/locks.db` under $XDG_STATE_HOME or ~/.local/state.
+    #[arg(long, global = true, value_name = "STORE")]
     pub store: Option<String>,
 
     /// Print the version and the stores that are built in
@@ -56,6 +57,8 @@ pub enum Action {
     Show(ShowArgs),
     /// Show the locks as they change
     Watch(WatchArgs),
+    /// Show which settings are in effect, and where each comes from
+    Config(ConfigArgs),
     /// Take a lock away from its holder
     Break(BreakArgs),
 }
@@ -84,6 +87,14 @@ pub struct WatchArgs {
     /// The name of the lock [default: all of them]
     pub name: Option<String>,
     /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `config` takes.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
