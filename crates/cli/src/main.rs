@@ -11,6 +11,7 @@ mod config;
 mod exit;
 mod json;
 mod look;
+mod manual;
 mod run;
 mod words;
 
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         Some(Action::Once(args)) => run::once(store, args),
         Some(Action::Watch(args)) => run::watch(store, args),
         Some(Action::Config(args)) => config::show(store, args),
+        Some(Action::Completions(args)) => manual::completions(args.shell),
+        Some(Action::Man(args)) => manual::page(args.command.as_deref()),
         Some(action) => answer(store, action),
         None => {
             let _ = Cli::command().print_help();

@@ -12,6 +12,7 @@ mod cli {
     mod exclusion;
     mod following;
     mod looking;
+    mod manual;
     mod pty;
     mod sharing;
     mod support;

@@ -8,7 +8,7 @@ mod once;
 mod run;
 mod values;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::cells::{CellAction, CellArgs, CounterAction, CounterArgs, LimitArgs};
 pub use self::elect::ElectArgs;
@@ -61,6 +61,10 @@ pub enum Action {
     Config(ConfigArgs),
     /// Take a lock away from its holder
     Break(BreakArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page of this program, or of one of its commands
+    Man(ManArgs),
 }
 
 /// What `ls` takes.
@@ -119,6 +123,29 @@ pub struct BreakArgs {
 const BREAK_HELP: &str = "\
 Without --now the hold runs out: it cannot be renewed any more, its holder is told so at its next renewal, and nobody \
 else is in before its lease has ended. A lock that nobody holds is left as it is, with exit code 0.";
+
+/// What `completions` takes.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// The shells that are completed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// What `man` takes.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The command [default: the whole program]
+    pub command: Option<String>,
+}
 
 #[cfg(test)]
 mod tests {
