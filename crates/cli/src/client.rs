@@ -16,6 +16,8 @@ pub struct Opened {
     pub keeper: Keeper,
     /// The same without a keeper's layers, for those who only look.
     pub store: SharedStore,
+    /// What tells it from other stores, for other commands on this machine.
+    pub identity: String,
 }
 
 /// Opens the store and sees that it answers.
@@ -33,7 +35,16 @@ pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Opened
     let store = lockkeeper::open(&url).await?;
     let keeper = Keeper::from(builder.with_store(store.clone()));
     keeper.ping().await?;
-    Ok(Opened { keeper, store })
+    Ok(Opened { keeper, store, identity: identity(&url) })
+}
+
+/// The URL, with a relative path of a file made absolute: the same words elsewhere may mean another file.
+fn identity(url: &str) -> String {
+    let relative = url.strip_prefix("sqlite:").filter(|path| !path.starts_with('/'));
+    match (relative, std::env::current_dir()) {
+        (Some(path), Ok(folder)) => format!("sqlite:{}/{path}", folder.display()),
+        _ => url.to_owned(),
+    }
 }
 
 fn check(chosen: &Chosen) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ mod cli {
     mod following;
     mod looking;
     mod manual;
+    mod nesting;
     mod pty;
     mod sharing;
     mod support;

@@ -9,6 +9,8 @@ use lockkeeper::kinds::{Leadership, MultiHold, OnceHold};
 use lockkeeper::time::Moment;
 use lockkeeper::{Hold, Name, Result, Token};
 
+use super::nest::Joined;
+
 /// One hold, or several as one.
 #[derive(Debug)]
 pub enum Held {
@@ -20,6 +22,8 @@ pub enum Held {
     Leading(Leadership),
     /// A key whose run is under way.
     Key(OnceHold),
+    /// What an outer `run` holds.
+    Outer(Joined),
 }
 
 impl Held {
@@ -29,17 +33,24 @@ impl Held {
             Self::Several(multi) => multi.holds(),
             Self::Leading(leadership) => std::slice::from_ref(leadership),
             Self::Key(key) => std::slice::from_ref(key),
+            Self::Outer(_) => &[],
         }
     }
 
     /// Are all of them still ours, by our own clock?
     pub fn is_held(&self) -> bool {
-        self.holds().iter().all(Hold::is_held)
+        match self {
+            Self::Outer(joined) => joined.why_lost().is_none(),
+            _ => self.holds().iter().all(Hold::is_held),
+        }
     }
 
     /// When the first of them ends if nothing renews it.
     pub fn deadline(&self) -> Moment {
-        self.earliest().map_or(Moment::NEVER, Hold::deadline)
+        match self {
+            Self::Outer(joined) => joined.deadline(),
+            _ => self.earliest().map_or(Moment::NEVER, Hold::deadline),
+        }
     }
 
     /// Waits until renewals have moved the earliest deadline past `seen`, and says where it is now.
@@ -47,6 +58,9 @@ impl Held {
     /// # Cancel safety
     /// Nothing is lost by dropping it.
     pub async fn deadline_after(&self, seen: Moment) -> Moment {
+        if let Self::Outer(joined) = self {
+            return joined.deadline_after(seen).await;
+        }
         loop {
             let Some(first) = self.earliest() else { return std::future::pending().await };
             if first.deadline() > seen {
@@ -66,6 +80,7 @@ impl Held {
             Self::Several(multi) => multi.lost().await.to_string(),
             Self::Leading(leadership) => leadership.lost().await.to_string(),
             Self::Key(key) => key.lost().await.to_string(),
+            Self::Outer(joined) => joined.lost().await,
         }
     }
 
@@ -76,6 +91,8 @@ impl Held {
             Self::Several(multi) => multi.release().await,
             Self::Leading(leadership) => leadership.resign().await,
             Self::Key(key) => key.release().await,
+            // Hanging up is all that is to be done.
+            Self::Outer(_) => Ok(()),
         }
     }
 
@@ -89,6 +106,9 @@ impl Held {
 
     /// The names, in order, with their tokens where the store has tokens.
     pub fn tokens(&self) -> Vec<Named> {
+        if let Self::Outer(joined) = self {
+            return joined.tokens();
+        }
         self.holds().iter().map(|hold| (hold.name().clone(), hold.token())).collect()
     }
 

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 
 use super::gate::Gate;
 use super::held::{self, Held};
+use super::nest::Outer;
 use super::record::Watch;
 use super::scene::{Outcome, Scene};
 use super::supervise::{self, Ended, Supervised};
@@ -30,12 +31,14 @@ pub struct Job<'a> {
     pub lease: Duration,
     /// How long it lasts at all, if that was said.
     pub at_most: Option<Duration>,
+    /// May a `run` inside it join its hold?
+    pub nests: bool,
 }
 
 impl<'a> Job<'a> {
     /// A job with the terms that most commands take.
     pub fn new(names: &'a [String], command: &'a [OsString], terms: &Terms) -> Self {
-        Self { names, command, lease: terms.lease, at_most: terms.at_most }
+        Self { names, command, lease: terms.lease, at_most: terms.at_most, nests: false }
     }
 
     /// Runs the command to its end, and keeps the hold. `prepare` has the last word on how it is started.
@@ -46,17 +49,26 @@ impl<'a> Job<'a> {
         prepare: impl FnOnce(&mut Command),
     ) -> Result<Ended, Failure> {
         let tokens = held.tokens();
+        // Those inside one that has joined ask the outer one themselves.
+        let nests = self.nests && !matches!(held, Held::Outer(_));
+        let outer = if nests { Outer::open(&scene.identity) } else { None };
         let gate = Gate::close(self.command, |command| {
             held::describe(command, &tokens);
             for secret in SECRETS {
                 command.env_remove(secret);
             }
+            if let Some(outer) = &outer {
+                outer.describe(command);
+            }
             prepare(command);
         });
         let gate = gate.map_err(|error| Failure::new(exit::BUG, format!("no process could be started: {error}")))?;
-        let lead = supervise::lead(self.at_most.unwrap_or(self.lease));
+        let lead = match (held, self.at_most) {
+            (Held::Outer(joined), at_most) => at_most.map_or(joined.lead(), supervise::lead).min(joined.lead()),
+            (_, at_most) => supervise::lead(at_most.unwrap_or(self.lease)),
+        };
         let watch = Watch { group: gate.group(), deadline: held.deadline(), lead };
-        let warden = match Warden::post(watch).await {
+        let warden = match Warden::post(watch, outer.as_ref().map(Outer::folder)).await {
             Ok(warden) => warden,
             Err(error) => {
                 gate.abandon();
@@ -78,7 +90,9 @@ impl<'a> Job<'a> {
         let child = gate.open();
         let (stop_passed, guarded, asked) = (None, true, false);
         let (title, signals) = (&*words::names(self.names), &mut scene.signals);
-        Supervised { title, held, child, watch, warden, terminal, signals, stop_passed, guarded, asked }.follow().await
+        let running =
+            Supervised { title, held, child, watch, warden, terminal, signals, outer, stop_passed, guarded, asked };
+        running.follow().await
     }
 
     /// Gives the hold back after the command's end, and says how the program ends.

@@ -12,6 +12,7 @@ mod group;
 mod guard;
 mod held;
 mod job;
+mod nest;
 mod once;
 mod record;
 mod scene;
@@ -31,6 +32,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use self::held::Held;
 use self::job::{Job, Waited};
 use self::scene::{Came, Outcome, Scene};
 use self::wanted::Wanted;
@@ -46,7 +48,7 @@ pub fn hidden_mode() -> Option<ExitCode> {
     let mode = args.next()?;
     match mode.to_str() {
         Some(GATE) => Some(gate::main(args)),
-        Some(GUARD) => Some(guard::main()),
+        Some(GUARD) => Some(guard::main(args)),
         _ => None,
     }
 }
@@ -61,14 +63,25 @@ pub fn run(store: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
     let names = wanted::names(args)?;
     scene::play(store, &args.command, args.terms.label.as_deref(), async |scene| {
         let wanted = Wanted::to_run(&scene.keeper, &names, args);
-        under(scene, &Job::new(&names, &args.command, &args.terms), &wanted, &args.terms).await
+        let mut job = Job::new(&names, &args.command, &args.terms);
+        job.nests = matches!(wanted, Wanted::Mutex(_) | Wanted::Several(_));
+        under(scene, &job, &wanted, &args.terms).await
     })
 }
 
 /// Takes what is wanted, runs the command under it, and gives it back.
 async fn under(scene: &mut Scene, job: &Job<'_>, wanted: &Wanted, terms: &Terms) -> Result<Outcome, Failure> {
     let waits = !terms.no_wait;
-    let held = match scene.wait_for(job.names, waits, wanted.take(waits)).await? {
+    let identity = scene.identity.clone();
+    let taking = async {
+        if job.nests
+            && let Some(joined) = nest::join(&identity, job.names, job.at_most).await
+        {
+            return Ok(Some(Held::Outer(joined)));
+        }
+        wanted.take(waits).await
+    };
+    let held = match scene.wait_for(job.names, waits, taking).await? {
         Came::It(held) => held,
         Came::Busy => return Ok((Waited::from(terms).in_vain(scene, job.names).await, None)),
         Came::Signal(signal) => return Ok(scene::ended_by(signal)),

@@ -59,7 +59,7 @@ async fn perform(scene: &mut Scene, args: &OnceArgs) -> Result<Outcome, Failure>
         Came::Signal(signal) => return Ok(scene::ended_by(signal)),
     };
     let (command, lease, at_most) = (args.command.as_slice(), args.lease, args.at_most);
-    let job = Job { names: &names, command, lease, at_most };
+    let job = Job { names: &names, command, lease, at_most, nests: false };
     let mut capture = Capture::start(RECORDED_BYTES)
         .map_err(|error| Failure::new(exit::BUG, format!("the command's output cannot be kept: {error}")))?;
     let ended = job.run(scene, &held, |command| capture.attach(command)).await?;

@@ -25,6 +25,8 @@ pub type Outcome = (u8, Option<Signal>);
 pub struct Scene {
     pub keeper: Keeper,
     pub store: SharedStore,
+    /// The store as others on this machine would name it.
+    pub identity: String,
     pub owner: Owner,
     pub signals: Signals,
 }
@@ -69,8 +71,8 @@ fn perform(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| bug("the runtime cannot be started", &error))?;
     runtime.block_on(async {
-        let Opened { keeper, store } = client::connect(store, Some(owner.clone())).await?;
-        let mut scene = Scene { keeper, store, owner, signals };
+        let Opened { keeper, store, identity } = client::connect(store, Some(owner.clone())).await?;
+        let mut scene = Scene { keeper, store, identity, owner, signals };
         let outcome = work(&mut scene).await;
         // What was dropped on the way is released before we go, if the store answers.
         let _ = tokio::time::timeout(CLOSE_WITHIN, scene.keeper.close()).await;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::child::{self, Event};
 use super::group;
 use super::held::Held;
+use super::nest::{Outer, Word};
 use super::record::{Record, Watch};
 use super::signals::Signals;
 use super::terminal::Terminal;
@@ -40,6 +41,8 @@ pub struct Supervised<'a> {
     pub warden: Warden,
     pub terminal: Option<Terminal>,
     pub signals: &'a mut Signals,
+    /// Where a `run` inside the command can join.
+    pub outer: Option<Outer>,
     /// When SIGTSTP was last passed to the command.
     pub stop_passed: Option<Instant>,
     /// Is the guard on its post?
@@ -84,13 +87,16 @@ impl Supervised<'_> {
 
     /// The loop. Answers whether the hold was lost.
     async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<bool, Failure> {
-        let mut lost = false;
+        let (mut lost, mut ended) = (false, false);
         loop {
-            let held = self.held;
-            let seen = self.watch.deadline;
+            // Those who have joined keep the hold, also when the command itself has ended.
+            if ended && (lost || self.outer.as_ref().is_none_or(Outer::is_idle)) {
+                return Ok(lost);
+            }
+            let (held, watch) = (self.held, self.watch);
             tokio::select! {
                 biased;
-                event = events.recv() => match event {
+                event = events.recv(), if !ended => match event {
                     Some(Event::Stopped(signal)) => self.stopped(signal, lost).await,
                     Some(Event::Ended) | None => {
                         // The end may be our guard's doing, seen before anything else by a `lockkeeper` that slept.
@@ -98,15 +104,19 @@ impl Supervised<'_> {
                             self.lost(&held.lost().await).await?;
                             lost = true;
                         }
-                        return Ok(lost);
+                        ended = true;
+                        if let Some(outer) = &mut self.outer {
+                            outer.stop();
+                        }
                     }
                 },
                 why = held.lost(), if !lost => {
                     lost = true;
                     self.lost(&why).await?;
                 }
-                deadline = held.deadline_after(seen), if !lost => {
+                deadline = held.deadline_after(watch.deadline), if !lost => {
                     self.watch.deadline = deadline;
+                    self.tell_inners(&Word::Deadline(deadline.as_nanos()));
                     self.tell(Record::Watch(self.watch)).await?;
                 }
                 news = self.warden.news(), if self.guarded => match news {
@@ -115,6 +125,7 @@ impl Supervised<'_> {
                     News::Ended(true) => self.guarded = false,
                     News::Ended(false) => self.replace_guard(lost).await?,
                 },
+                () = joined(&mut self.outer, held, watch), if !lost => {}
                 caught = self.signals.next() => self.pass(caught),
             }
         }
@@ -122,8 +133,16 @@ impl Supervised<'_> {
 
     /// The hold is gone: whoever is left of the command is ended.
     async fn lost(&mut self, why: &str) -> Result<(), Failure> {
+        // They are to know before the guard's signals reach them, or they would take these for the user's.
+        self.tell_inners(&Word::Lost(why.to_owned()));
         exit::say(&format!("lockkeeper: {why}; the command is ended"), None);
         self.tell(Record::Lost).await
+    }
+
+    fn tell_inners(&mut self, word: &Word) {
+        if let Some(outer) = &mut self.outer {
+            outer.tell(word);
+        }
     }
 
     /// The guard has sent TERM, since the store has not answered for long or the time given is over.
@@ -211,7 +230,7 @@ impl Supervised<'_> {
             self.guarded = false;
             return Ok(());
         }
-        match Warden::post(self.watch).await {
+        match Warden::post(self.watch, self.outer.as_ref().map(Outer::folder)).await {
             Ok(warden) => {
                 std::mem::replace(&mut self.warden, warden).dismiss();
                 Ok(())
@@ -257,6 +276,14 @@ impl Supervised<'_> {
                 News::Ended(well) => return well,
             }
         }
+    }
+}
+
+/// News of those who join, where anybody can.
+async fn joined(outer: &mut Option<Outer>, held: &Held, watch: Watch) {
+    match outer {
+        Some(outer) => outer.news(held, watch).await,
+        None => std::future::pending().await,
     }
 }
 
