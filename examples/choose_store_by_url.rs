@@ -1,6 +1,6 @@
 //! The store is a URL from the configuration; the code stays the same.
 
-use lockkeeper::{Keeper, STORES};
+use lockkeeper::{ErrorKind, Keeper, STORES};
 
 #[tokio::main]
 async fn main() -> lockkeeper::Result<()> {
@@ -11,13 +11,15 @@ async fn main() -> lockkeeper::Result<()> {
     for url in ["memory:".to_owned(), format!("sqlite:{}/locks.db", folder.display())] {
         let keeper = Keeper::connect(&url).await?;
         let hold = keeper.mutex("nightly").lock().await?;
-        println!("{}: token {:?}, tokens are {:?}", keeper.profile().scheme, hold.token(), keeper.profile().tokens);
+        let (profile, token) = (keeper.profile(), hold.token().expect("both have tokens"));
+        println!("{}: token {token}; tokens are {:?}", profile.scheme, profile.tokens);
         hold.release().await?;
         keeper.close().await?;
     }
     std::fs::remove_dir_all(&folder).ok();
 
     let error = Keeper::connect("redsi://localhost").await.expect_err("a typing error");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
     println!("error: {error}\n  hint: {}", error.hint().unwrap_or_default());
     Ok(())
 }

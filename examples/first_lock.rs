@@ -12,7 +12,10 @@ async fn main() -> lockkeeper::Result<()> {
     let keeper = Keeper::connect(&url).await?;
 
     let hold = keeper.mutex("orders/42").wait(Duration::from_secs(5)).lock().await?;
-    println!("we hold {}, token {:?}", hold.name(), hold.token());
+    match hold.token() {
+        Some(token) => println!("we hold `{}`, with token {token}", hold.name()),
+        None => println!("we hold `{}`; this store has no tokens", hold.name()),
+    }
 
     // Work that is dropped if the lock is lost; the token goes to whatever the work changes.
     hold.run(async { println!("selling the last one") }).await?;

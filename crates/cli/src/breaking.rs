@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::store::{ClaimView, Keep, Left};
+use lockkeeper::store::{ClaimState, ClaimView, Keep, Left};
 use lockkeeper::{Keeper, Name};
 
 use crate::args::BreakArgs;
@@ -17,7 +17,14 @@ use crate::{json, words};
 pub async fn break_lock(keeper: &Keeper, args: &BreakArgs) -> Result<u8, Failure> {
     Name::new(&args.name)?;
     let view = keeper.inspect(&args.name).await?;
-    let holders: Vec<&ClaimView> = view.iter().flat_map(|view| view.holders()).collect();
+    let claims = || view.iter().flat_map(|view| &view.claims);
+    // With `--now` also what nobody holds any more, but stays taken: by `--at-least`, or by an earlier break.
+    let breakable = |claim: &&ClaimView| match claim.state {
+        ClaimState::Holding => true,
+        ClaimState::Leaving => args.now,
+        ClaimState::Waiting => false,
+    };
+    let holders: Vec<&ClaimView> = claims().filter(breakable).collect();
     if let (Some(reason), false) = (&args.reason, holders.is_empty()) {
         exit::say(&format!("lockkeeper: breaking `{}`: {}", args.name, words::note(reason.as_bytes())), None);
     }
@@ -26,6 +33,7 @@ pub async fn break_lock(keeper: &Keeper, args: &BreakArgs) -> Result<u8, Failure
         let keep = if args.now { Keep::Nothing } else { Keep::Lease };
         let left = keeper.break_claim(&args.name, claim.id, keep).await?;
         let (outcome, stays_taken) = match left {
+            Left::NotHeld if claim.state == ClaimState::Leaving => ("broken", Duration::ZERO),
             Left::NotHeld => ("gone", Duration::ZERO),
             Left::Released => ("broken", stays_taken(keeper, args, claim).await?),
             Left::Unknown => ("unknown", stays_taken(keeper, args, claim).await?),
@@ -33,7 +41,11 @@ pub async fn break_lock(keeper: &Keeper, args: &BreakArgs) -> Result<u8, Failure
         tell(args, claim, left, stays_taken);
         broken.push(json::Broken::new(claim, outcome, stays_taken));
     }
-    if holders.is_empty() {
+    if let (true, Some(leaving)) = (holders.is_empty(), claims().find(|claim| claim.state == ClaimState::Leaving)) {
+        let left = words::span(leaving.lease_left);
+        let hint = "`break --now --reason TEXT` frees it at once";
+        exit::say(&format!("nobody holds `{}` any more; it stays taken for {left}", args.name), Some(hint));
+    } else if holders.is_empty() {
         exit::say(&format!("nobody holds `{}`, so there is nothing to break", args.name), None);
     }
     if args.json {
@@ -53,6 +65,9 @@ async fn stays_taken(keeper: &Keeper, args: &BreakArgs, broken: &ClaimView) -> R
 fn tell(args: &BreakArgs, claim: &ClaimView, left: Left, stays_taken: Duration) {
     let (name, owner) = (&args.name, &claim.owner);
     match left {
+        Left::NotHeld if claim.state == ClaimState::Leaving => {
+            exit::say(&format!("`{name}` was kept after `{owner}` and is free now"), None);
+        }
         Left::NotHeld => exit::say(&format!("`{owner}` had let go of `{name}` already"), None),
         Left::Released | Left::Unknown if args.now => exit::say(
             &format!("`{name}` was taken from `{owner}` and is free now"),

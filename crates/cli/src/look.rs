@@ -73,7 +73,7 @@ pub fn table(views: &[LockView]) -> Table {
 
 fn holder(claim: &ClaimView) -> String {
     match claim.state {
-        ClaimState::Leaving => format!("left by {}", claim.owner),
+        ClaimState::Leaving => format!("kept after {}", claim.owner),
         _ => claim.owner.to_string(),
     }
 }
@@ -101,7 +101,7 @@ fn describe(view: &LockView) -> String {
     for claim in &view.claims {
         let head = match claim.state {
             ClaimState::Holding => "held by".to_owned(),
-            ClaimState::Leaving => "left by".to_owned(),
+            ClaimState::Leaving => "kept after".to_owned(),
             ClaimState::Waiting => {
                 place += 1;
                 format!("{} in line", words::ordinal(place))

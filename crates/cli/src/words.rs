@@ -34,18 +34,27 @@ pub fn names(names: &[String]) -> String {
     }
 }
 
-/// Who is in the way: `held by …`, `left by …`, or nobody.
-pub fn in_the_way(view: &LockView) -> Option<String> {
+/// How much is said of a holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Who, and for how long: what fits on a line that also says other things.
+    Short,
+    /// The token as well.
+    Full,
+}
+
+/// Who is in the way: `held by …`, `kept after …`, or nobody.
+pub fn in_the_way(view: &LockView, detail: Detail) -> Option<String> {
     let mut holders = view.holders();
     if let Some(first) = holders.next() {
         let others = match holders.count() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        return Some(format!("held by {}{others}", holder(first)));
+        return Some(format!("held by {}{others}", holder(first, detail)));
     }
     let leaving = view.claims.iter().find(|claim| claim.state == ClaimState::Leaving)?;
-    Some(format!("left by {} and stays taken for {}", quoted(leaving), span(leaving.lease_left)))
+    Some(format!("kept after {} for another {}", quoted(leaving), span(leaving.lease_left)))
 }
 
 /// What a lock is doing, in a word: `held`, `leaving` (nobody holds it, but it stays taken), `waiting` or `free`.
@@ -65,9 +74,9 @@ pub fn waiting(view: &LockView) -> usize {
 }
 
 /// A holder with what tells it from others.
-fn holder(claim: &ClaimView) -> String {
+fn holder(claim: &ClaimView, detail: Detail) -> String {
     let mut more = Vec::new();
-    if let Some(token) = claim.token {
+    if let Some(token) = claim.token.filter(|_| detail == Detail::Full) {
         more.push(format!("token {token}"));
     }
     if let Some(held) = claim.held_for {

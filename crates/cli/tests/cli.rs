@@ -9,6 +9,7 @@ mod cli {
     mod crash;
     mod doing_once;
     mod electing;
+    mod examples;
     mod exclusion;
     mod following;
     mod looking;

@@ -55,6 +55,12 @@ macro_rules! suite {
                     a_lost_hold_lets_the_next_task_in, a_dropped_local_waiter_takes_nothing,
                     other_terms_stand_in_the_store;
                 limiter: a_limit_is_shared, waiting_for_a_limit_is_bounded;
+                deadlock: a_circle_is_named, a_line_is_no_circle;
+                blocking: threads_never_hold_together, a_thread_waits_as_long_as_it_asked,
+                    a_release_by_a_thread_says_what_happened, a_hold_dropped_anywhere_is_released,
+                    a_thread_is_told_of_its_loss, a_sleeping_thread_keeps_its_hold,
+                    a_blocking_call_in_async_code_is_refused, a_closed_blocking_keeper_has_released,
+                    every_lock_serves_threads, a_thread_can_lead, values_serve_threads;
             }
         }
     };
@@ -99,7 +105,7 @@ macro_rules! exclusive_laws {
             replies: a_lost_reply_leaves_no_ghost, a_retried_leave_is_never_a_no,
                 a_retry_delivers_one_token, a_counter_is_not_repeated_blindly;
             trips: free_enter_is_one_call, all_holds_are_renewed_in_one_call;
-            processes: a_killed_holder_frees_the_lock, a_stopped_holder_finds_out,
+            processes: a_killed_holder_frees_the_lock, a_stopped_holder_finds_out, a_stopped_holder_is_fenced_off,
                 processes_never_hold_together;
         }
     };

@@ -1,13 +1,18 @@
 //! Every law on every store that needs no server, on every layer, and on a store that loses calls.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lockkeeper_conformance::{Exclusive, World, exclusive_suite, suite};
 use lockkeeper_core::layers::{Check, Fault, Faults, Layer, Metrics, Prefix, Retry, Timeout, Trace, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
+
+/// The example of a store of one's own keeps the laws as well.
+#[expect(dead_code, reason = "its `main` is for those who run the example")]
+#[path = "../../../examples/own_store.rs"]
+mod board;
 
 /// One store, opened again and again.
 fn on(store: &str, shared: SharedStore) -> World {
@@ -55,6 +60,14 @@ fn fresh_folder() -> PathBuf {
     own
 }
 
+/// Nothing is lost here, but half of the calls are late and some arrive twice: no law is left out for that.
+fn memory_when_late() -> World {
+    let seed = fastrand::u64(..);
+    eprintln!("delays from seed {seed}");
+    let late = Faults { lose_request: 0, lose_reply: 0, delay: 500, repeat: 200, ..Faults::often(seed) };
+    on("memory+late", wrap(Memory::shared(), Fault::new(late)))
+}
+
 suite!(sqlite, sqlite());
 exclusive_suite!(sqlite_semaphore_of_one, sqlite().exclusive(Exclusive::Semaphore));
 exclusive_suite!(sqlite_write_lock, sqlite().exclusive(Exclusive::Write));
@@ -68,6 +81,8 @@ suite!(trace, under("memory+trace", Trace));
 suite!(metrics, under("memory+metrics", Metrics));
 suite!(prefix, under("memory+prefix", Prefix::new("team/a").expect("a prefix").expect("not empty")));
 suite!(fault, memory_under_fault());
+suite!(late, memory_when_late());
+suite!(own_store, on("own_store", Arc::new(board::Board::default())));
 
 /// A law that nobody runs is no law: each public function of the laws is in the suite.
 #[test]

@@ -6,11 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::Instrument;
+use tracing::field::Empty;
+
 use crate::claim::{Claim, ClaimId};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
 use crate::local::{Came, Place, Turn};
+use crate::meters::Taking;
 use crate::name::Name;
 use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
@@ -40,8 +44,21 @@ pub(crate) struct Request {
     pub(crate) reentrant: bool,
 }
 
-/// Takes the lock; `None` if it is not free and the request does not wait.
-pub(crate) async fn acquire(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
+/// Takes the lock; `None` if it is not free and the request does not wait. Says in logs and metrics how that went.
+pub(crate) async fn acquire(shared: &Arc<Shared>, request: Request) -> Result<Option<Hold>> {
+    let (kind, started) = (request.claim.kind, shared.clock.now());
+    let span = tracing::debug_span!(
+        target: "lockkeeper", "lockkeeper.acquire",
+        name = %request.name, %kind, outcome = Empty, waited_ms = Empty
+    );
+    let outcome = take(shared, request).instrument(span.clone()).await;
+    let (word, waited) = (Taking::of(&outcome), shared.clock.now().since(started));
+    shared.watchdog.meters().took(kind, word, waited);
+    span.record("outcome", word.word()).record("waited_ms", waited.as_millis() as u64);
+    outcome
+}
+
+async fn take(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
     check(shared, &request)?;
     shared.watchdog.ensure_started()?;
     let started = shared.clock.now();
@@ -206,9 +223,9 @@ impl Attempt<'_> {
         at_most = at_most.min(self.shared.clock.now().until(self.give_up));
         let waiter = Waiter::Claim { id: request.claim.id, seen };
         match self.shared.store.wait(&request.name, waiter, at_most).await {
-            // The wake-up carried the hold. The last question was answered `Waiting`, so it was sent before the
-            // grant was made: counting from it can only be too early.
-            Ok(Some(Standing::Held { token, lease })) => self.held(request, asked, token, lease),
+            Ok(Some(Standing::Held { token, lease })) if self.suffices(request, asked, lease) => {
+                self.held(request, asked, token, lease)
+            }
             Ok(_) => Ok(Step::Again),
             Err(error) if error.is_transient() => {
                 self.pause(None).await;
@@ -216,6 +233,16 @@ impl Attempt<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Is a hold that came with the wake-up enough, without another question? Then it has what was left of the waiting
+    /// lease and is renewed at once; where nothing renews it, or a delay is to be added to it, the store is asked.
+    ///
+    /// The last question was answered `Waiting`, so it was sent before the grant was made: counting from it can only
+    /// be too early.
+    fn suffices(&self, request: &Request, asked: Moment, lease: Duration) -> bool {
+        let ends = deadline(asked, lease, Duration::ZERO, self.shared.store.profile().early);
+        request.renews && request.claim.delay.is_zero() && ends > self.shared.clock.now() + lease / 4
     }
 
     /// A pause before the next question, never beyond the end of the wait.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::{ClaimId, Owner};
+use crate::deadlock::{self, Circle};
 use crate::error::Result;
 use crate::kinds::{Cell, Counter, Election, Limiter, Multi, Mutex, Once, RwLock, Semaphore};
 use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
-use crate::limits::PAGE_ROWS;
+use crate::limits::{DEADLOCK_LINES, PAGE_ROWS};
 use crate::local::LocalLines;
 use crate::name::Name;
 use crate::reentry::Reentry;
@@ -136,6 +137,53 @@ impl Keeper {
     /// yet: two holders, unless the resource is fenced.
     pub async fn break_claim(&self, name: &str, id: ClaimId, keep: Keep) -> Result<Left> {
         self.shared.store.leave(&Name::new(name)?, id, keep).await
+    }
+
+    /// Owners that wait for each other in a circle, seen twice with the same claims; see [`deadlock`] for the rule.
+    ///
+    /// It looks at the first [`DEADLOCK_LINES`] locks of the store, twice, a tenth of a second apart. What is found does
+    /// not end by itself, unless a wait in it is bounded: [`break_claim`](Self::break_claim) of one claim that waits
+    /// frees the others.
+    ///
+    /// # Round trips
+    /// Two for every thousand locks.
+    ///
+    /// ```
+    /// # use lockkeeper_core::{Keeper, Owner, stores::Memory};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let keeper = Keeper::with_store(Memory::shared());
+    /// let (ann, ben) = (Owner::new("ann")?, Owner::new("ben")?);
+    /// let x = keeper.mutex("x").owner(&ann).lock().await?;
+    /// let y = keeper.mutex("y").owner(&ben).lock().await?;
+    /// assert!(keeper.deadlocks().await?.is_empty());
+    /// # let _ = (x, y);
+    /// # Ok::<(), lockkeeper_core::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn deadlocks(&self) -> Result<Vec<Circle>> {
+        let first = self.lines(DEADLOCK_LINES).await?;
+        if deadlock::circles(&first).is_empty() {
+            return Ok(Vec::new());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let second = self.lines(DEADLOCK_LINES).await?;
+        Ok(deadlock::circles_in_both(&first, &second))
+    }
+
+    /// The first lines by name, page by page.
+    async fn lines(&self, limit: usize) -> Result<Vec<LockView>> {
+        let mut lines: Vec<LockView> = Vec::new();
+        while lines.len() < limit {
+            let after = lines.last().map(|line| line.name.clone());
+            let page = self.list(after.as_ref(), PAGE_ROWS).await?;
+            let last = page.len() < PAGE_ROWS;
+            lines.extend(page);
+            if last {
+                return Ok(lines);
+            }
+        }
+        tracing::warn!(target: "lockkeeper", lines = lines.len(), "not all locks were looked at for circles");
+        Ok(lines)
     }
 
     /// How many holds of this keeper are being watched.

@@ -28,6 +28,9 @@ pub const MULTI_NAMES: usize = 64;
 /// The most locks one page of `inspect` returns.
 pub const PAGE_ROWS: usize = 1_000;
 
+/// The most locks that are looked at for circles of owners.
+pub const DEADLOCK_LINES: usize = 10_000;
+
 /// Refuses a lease outside `min..=max`.
 pub fn lease(lease: Duration, min: Duration, max: Duration) -> Result<()> {
     let (min, max) = (min.max(LEASE_MIN), max.min(LEASE_MAX));

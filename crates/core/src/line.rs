@@ -127,6 +127,7 @@ impl Line {
             Some(at) => {
                 let entry = &mut self.entries[at];
                 entry.expires = entry.expires.max(now + lease);
+                entry.held_since.get_or_insert(now);
                 (Renewal::Renewed { lease: now.until(entry.expires) }, Some(id))
             }
         };
@@ -149,10 +150,11 @@ impl Line {
                 };
                 if kept_until <= now || (!was_left && self.verdict(at) != Verdict::In) {
                     removed.push(self.entries.remove(at).id);
-                } else if !was_left {
+                } else {
                     let entry = &mut self.entries[at];
+                    // One that was broken and now leaves by itself has no need of more than it asks for.
+                    entry.expires = if was_left { entry.expires.min(kept_until) } else { kept_until };
                     entry.left = true;
-                    entry.expires = kept_until;
                     touched = Some(id);
                 }
                 if was_left { Left::NotHeld } else { Left::Released }
@@ -165,6 +167,14 @@ impl Line {
     pub fn is_in(&self, id: ClaimId, now: Moment) -> bool {
         let live = Self { entries: self.live(now).cloned().collect() };
         live.entries.iter().position(|entry| entry.id == id).is_some_and(|at| live.verdict(at) == Verdict::In)
+    }
+
+    /// The standing of a claim that is in, without asking for it: what is left of its time is what it has.
+    ///
+    /// For a claim that came in while it waited this is its waiting lease, which is short: it is to be renewed at once.
+    pub fn held(&self, id: ClaimId, now: Moment) -> Option<Standing> {
+        let entry = self.get(id).filter(|entry| !entry.left && self.is_in(id, now))?;
+        Some(Standing::Held { token: Token::of_number(entry.order), lease: now.until(entry.expires) })
     }
 
     /// When the first claim of the line ends if nobody renews it.
@@ -194,7 +204,7 @@ impl Line {
             state,
             token: Token::of_number(entry.order).filter(|_| state != ClaimState::Waiting),
             age: Some(now.since(entry.entered)),
-            held_for: entry.held_since.map(|since| now.since(since)),
+            held_for: entry.held_since.filter(|_| !entry.left).map(|since| now.since(since)),
             lease_left: now.until(entry.expires),
             note: entry.note.clone(),
         }

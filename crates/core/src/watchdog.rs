@@ -18,6 +18,7 @@ use crate::claim::ClaimId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
 use crate::local::LocalLines;
+use crate::meters::{Meters, Renewing};
 use crate::name::Name;
 use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
@@ -51,6 +52,7 @@ pub(crate) struct Beat {
     clock: Clock,
     /// Where a lost hold makes room for the next task.
     local: Arc<LocalLines>,
+    meters: Arc<Meters>,
 }
 
 impl std::fmt::Debug for Beat {
@@ -73,8 +75,14 @@ struct Schedule {
     over: bool,
 }
 
+/// How many holds are handled at a time, so that a large batch does not keep others from the schedule for long.
+const PIECE: usize = 1_024;
+
 /// Who needs attention now.
+#[derive(Default)]
 struct Round {
+    /// Up to when holds are taken along.
+    horizon: Option<Moment>,
     ended: Vec<Arc<HoldState>>,
     due: Vec<Arc<HoldState>>,
     departures: Vec<Departure>,
@@ -96,6 +104,7 @@ impl Watchdog {
             news: Notify::new(),
             renewed: Notify::new(),
             departed: Notify::new(),
+            meters: Arc::new(Meters::of(store.profile().scheme)),
             store,
             clock,
             local,
@@ -132,6 +141,7 @@ impl Watchdog {
         if renews {
             hold.renew_after(sent);
         }
+        hold.count_in(&self.beat.meters);
         schedule.put(hold.clone());
         self.beat.wake_if_due(&mut schedule);
         true
@@ -144,6 +154,7 @@ impl Watchdog {
             // Its renewal was under way when it was let go; the next one must not wait for that answer.
             new.renew_after(self.beat.clock.now());
         }
+        new.count_in(&self.beat.meters);
         schedule.put(new.clone());
         self.beat.wake_if_due(&mut schedule);
     }
@@ -190,6 +201,10 @@ impl Watchdog {
         }
     }
 
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.beat.meters
+    }
+
     /// How many holds are being watched.
     pub(crate) fn len(&self) -> usize {
         self.beat.schedule().holds.len()
@@ -215,37 +230,36 @@ impl Schedule {
         self.holds.remove(&(Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.id))
     }
 
-    /// Takes out whoever needs attention at `now`, and those that soon will: one batch instead of many.
-    fn round(&mut self, now: Moment) -> Round {
-        let mut round = Round {
-            ended: Vec::new(),
-            due: Vec::new(),
-            departures: std::mem::take(&mut self.departures),
-            over: self.over && self.holds.is_empty(),
-        };
+    /// Adds whoever needs attention at `now`, and those that soon will, so that one batch serves them all. Only a piece
+    /// of them at a time: true if there may be more.
+    fn collect(&mut self, round: &mut Round, now: Moment) -> bool {
+        round.departures.append(&mut self.departures);
+        round.over = self.over && self.holds.is_empty();
         let first_due = self.holds.first_key_value().filter(|((at, _), _)| *at <= now);
-        if let Some((_, first)) = first_due {
-            let horizon = now + first.claim.lease / 6;
+        let horizon = round.horizon.or(first_due.map(|(_, first)| now + first.claim.lease / 6));
+        let mut piece = Vec::new();
+        if let Some(horizon) = horizon {
             let soon = |hold: &HoldState| {
                 let (at, lease) = (Moment::from_nanos(hold.scheduled.load(Ordering::Relaxed)), hold.claim.lease);
                 at <= now || (at <= now + lease / 6 && at < hold.deadline())
             };
             let keys = self.holds.range(..=(horizon, ClaimId::from_bytes([0xff; 16])));
-            let keys: Vec<_> = keys.filter(|(_, hold)| soon(hold)).map(|(key, _)| *key).collect();
-            for key in keys {
-                let Some(hold) = self.holds.remove(&key) else { continue };
-                if hold.has_ended(now) {
-                    round.ended.push(hold);
-                    continue;
-                }
-                // While the renewal is under way, only the deadline can come due.
-                hold.renew_at.store(Moment::NEVER.as_nanos(), Ordering::Relaxed);
-                self.put(hold.clone());
-                round.due.push(hold);
+            piece.extend(keys.filter(|(_, hold)| soon(hold)).map(|(key, _)| *key).take(PIECE));
+        }
+        round.horizon = horizon;
+        for key in &piece {
+            let Some(hold) = self.holds.remove(key) else { continue };
+            if hold.has_ended(now) {
+                round.ended.push(hold);
+                continue;
             }
+            // While the renewal is under way, only the deadline can come due.
+            hold.renew_at.store(Moment::NEVER.as_nanos(), Ordering::Relaxed);
+            self.put(hold.clone());
+            round.due.push(hold);
         }
         self.wakes_at = self.holds.first_key_value().map_or(Moment::NEVER, |((at, _), _)| *at);
-        round
+        piece.len() == PIECE
     }
 }
 
@@ -266,16 +280,17 @@ impl Beat {
         let mut alarm = match self.clock.alarm() {
             Ok(alarm) => alarm,
             Err(error) => {
-                tracing::error!(%error, "the watchdog has no timer: holds will not be renewed");
+                tracing::error!(target: "lockkeeper", %error, "the watchdog has no timer: holds will not be renewed");
                 return;
             }
         };
         let mut tasks = JoinSet::new();
         loop {
-            let (round, wakes_at) = {
-                let mut schedule = self.schedule();
-                (schedule.round(self.clock.now()), schedule.wakes_at)
-            };
+            let (mut round, now) = (Round::default(), self.clock.now());
+            while self.schedule().collect(&mut round, now) {
+                let_others_in();
+            }
+            let wakes_at = self.schedule().wakes_at;
             for hold in round.ended {
                 hold.ran_out();
                 self.local.give_up(&hold);
@@ -306,21 +321,33 @@ impl Beat {
         let shortest = due.iter().map(|hold| hold.claim.lease).min().unwrap_or_default();
         let sent = self.clock.now();
         let answer = tokio::time::timeout(shortest / 3, self.store.renew(&held)).await;
-        let renewals = match answer {
-            Ok(Ok(renewals)) if renewals.len() == due.len() => renewals.into_iter().map(Some).collect(),
+        let renewals = match answer.unwrap_or_else(|_| Err(Error::unanswered("there was no answer in time"))) {
+            Ok(renewals) if renewals.len() == due.len() => renewals.into_iter().map(Some).collect(),
             // Unknown is not gone: the deadlines stay as they are, and it is tried again soon (C3).
-            Ok(Ok(_)) | Err(_) => vec![None; due.len()],
-            Ok(Err(error)) => {
-                tracing::warn!(%error, holds = due.len(), "a renewal failed and will be tried again");
+            Ok(_) => vec![None; due.len()],
+            Err(error) => {
+                let holds = due.len();
+                tracing::warn!(target: "lockkeeper", %error, holds, "a renewal failed and will be tried again");
                 vec![None; due.len()]
             }
         };
+        self.count(&renewals);
         let early = self.store.profile().early;
-        // In pieces, so that a large batch does not keep others from the schedule for long.
-        for (holds, renewals) in due.chunks(1_024).zip(renewals.chunks(1_024)) {
+        for (holds, renewals) in due.chunks(PIECE).zip(renewals.chunks(PIECE)) {
             self.settle(holds, renewals, sent, early);
+            if due.len() > PIECE {
+                let_others_in();
+            }
         }
         self.renewed.notify_waiters();
+    }
+
+    fn count(&self, renewals: &[Option<Renewal>]) {
+        let gone = renewals.iter().filter(|renewal| matches!(renewal, Some(Renewal::Gone))).count();
+        let unanswered = renewals.iter().filter(|renewal| renewal.is_none()).count();
+        self.meters.renewed(Renewing::Renewed, renewals.len() - gone - unanswered);
+        self.meters.renewed(Renewing::Gone, gone);
+        self.meters.renewed(Renewing::Unanswered, unanswered);
     }
 
     fn settle(&self, holds: &[Arc<HoldState>], renewals: &[Option<Renewal>], sent: Moment, early: Duration) {
@@ -362,7 +389,7 @@ impl Beat {
             match self.store.leave(&name, id, keep).await {
                 Ok(_) => break,
                 Err(error) if !error.is_transient() || self.clock.now() + pause >= until => {
-                    tracing::warn!(%name, %error, "a claim could not be taken out; it ends with its lease");
+                    tracing::warn!(target: "lockkeeper", %name, %error, "a claim could not be taken out; it ends with its lease");
                     break;
                 }
                 Err(_) => tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await,
@@ -370,6 +397,12 @@ impl Beat {
             pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
+}
+
+/// A mutex that is taken again at once is not had by those who wait for it. Between two pieces of a large batch this
+/// thread, which has no other work then, rests for a moment that is long enough for them to wake up.
+pub(crate) fn let_others_in() {
+    std::thread::sleep(Duration::from_micros(20));
 }
 
 /// Counts a departure as done, however it ends.

@@ -16,17 +16,22 @@
 //! # async fn charge_card(_token: Option<lockkeeper::Token>) {}
 //! ```
 //!
-//! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there.
+//! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there. With the
+//! feature `blocking` the module of that name has the same API for programs without async code.
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod connect;
+#[cfg(any(test, doctest))]
+mod guide;
 mod location;
 
 use std::ops::Deref;
 
 pub use connect::{STORES, open};
 pub use lockkeeper_core::{
-    Builder, ClaimId, Effect, Error, ErrorKind, Hold, LockKind, Lost, Name, Owner, Result, Token, cell, kinds, layers,
-    limits, stores, time,
+    Builder, ClaimId, Effect, Error, ErrorKind, Hold, LockKind, Lost, Name, Owner, Result, Token, cell, deadlock,
+    kinds, layers, limits, stores, time,
 };
 
 /// The seam that stores implement, and what they promise. It may change in 0.x minor versions.

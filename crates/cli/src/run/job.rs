@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lockkeeper::ErrorKind;
+use lockkeeper::time::Clock;
 use nix::sys::signal::Signal;
 
 use super::gate::Gate;
@@ -27,9 +28,7 @@ const SECRETS: [&str; 2] = ["LOCKKEEPER_PASSWORD", "LOCKKEEPER_PASSWORD_FILE"];
 pub struct Job<'a> {
     pub names: &'a [String],
     pub command: &'a [OsString],
-    /// How long the hold lasts without being renewed.
-    pub lease: Duration,
-    /// How long it lasts at all, if that was said.
+    /// How long the hold lasts, if that was said.
     pub at_most: Option<Duration>,
     /// May a `run` inside it join its hold?
     pub nests: bool,
@@ -38,7 +37,7 @@ pub struct Job<'a> {
 impl<'a> Job<'a> {
     /// A job with the terms that most commands take.
     pub fn new(names: &'a [String], command: &'a [OsString], terms: &Terms) -> Self {
-        Self { names, command, lease: terms.lease, at_most: terms.at_most, nests: false }
+        Self { names, command, at_most: terms.at_most, nests: false }
     }
 
     /// Runs the command to its end, and keeps the hold. `prepare` has the last word on how it is started.
@@ -63,11 +62,7 @@ impl<'a> Job<'a> {
             prepare(command);
         });
         let gate = gate.map_err(|error| Failure::new(exit::BUG, format!("no process could be started: {error}")))?;
-        let lead = match (held, self.at_most) {
-            (Held::Outer(joined), at_most) => at_most.map_or(joined.lead(), supervise::lead).min(joined.lead()),
-            (_, at_most) => supervise::lead(at_most.unwrap_or(self.lease)),
-        };
-        let watch = Watch { group: gate.group(), deadline: held.deadline(), lead };
+        let watch = Watch::new(gate.group(), held.deadline(), Clock::system().now());
         let warden = match Warden::post(watch, outer.as_ref().map(Outer::folder)).await {
             Ok(warden) => warden,
             Err(error) => {
@@ -141,6 +136,10 @@ impl From<&Terms> for Waited {
 impl Waited {
     /// Says who is in the way, and gives the exit code for that.
     pub async fn in_vain(self, scene: &Scene, names: &[String]) -> u8 {
+        // Being busy was said to be fine, and what is said to a cron job is mailed to somebody.
+        if self.busy_exit == 0 {
+            return 0;
+        }
         let (name, who) = in_the_way(scene, names).await;
         let message = match (who, self.wait) {
             (Some(who), _) if self.no_wait => format!("`{name}` is {who}"),
@@ -161,7 +160,7 @@ impl Waited {
 async fn in_the_way<'n>(scene: &Scene, names: &'n [String]) -> (&'n str, Option<String>) {
     for name in names {
         let view = scene.keeper.inspect(name).await.ok().flatten();
-        if let Some(who) = view.as_ref().and_then(words::in_the_way) {
+        if let Some(who) = view.as_ref().and_then(|view| words::in_the_way(view, words::Detail::Full)) {
             return (name, Some(who));
         }
     }

@@ -58,19 +58,18 @@ async fn perform(scene: &mut Scene, args: &OnceArgs) -> Result<Outcome, Failure>
         }
         Came::Signal(signal) => return Ok(scene::ended_by(signal)),
     };
-    let (command, lease, at_most) = (args.command.as_slice(), args.lease, args.at_most);
-    let job = Job { names: &names, command, lease, at_most, nests: false };
+    let job = Job { names: &names, command: &args.command, at_most: args.at_most, nests: false };
     let mut capture = Capture::start(RECORDED_BYTES)
         .map_err(|error| Failure::new(exit::BUG, format!("the command's output cannot be kept: {error}")))?;
     let ended = job.run(scene, &held, |command| capture.attach(command)).await?;
-    if !ended.status.success() || ended.lost {
-        return job.finish(held, &ended).await;
-    }
     // Whoever reads our output may not be done with it.
     let stopped = tokio::select! {
         () = capture.finish() => None,
         signal = scene.signals.fatal() => Some(signal),
     };
+    if !ended.status.success() || ended.lost {
+        return job.finish(held, &ended).await;
+    }
     match held.record(&capture.kept()).await {
         Ok(()) => Ok(stopped.map_or((0, None), scene::ended_by)),
         Err(error) if error.kind() == ErrorKind::Lost => Err(job.lost()),

@@ -34,6 +34,22 @@ pub struct Watch {
     pub lead: Duration,
 }
 
+impl Watch {
+    /// The command has this part of its time between being asked and being killed …
+    const LEAD_PART: u32 = 6;
+    /// … but not more than this, or `--at-most 1h` would give it 50 minutes.
+    const LEAD_MAX: Duration = Duration::from_secs(10);
+
+    /// Watches a group until `deadline`.
+    ///
+    /// The lead is a part of what is left, not of the lease that was asked for: a hold that came out of the line may
+    /// begin with less, until its first renewal.
+    pub fn new(group: Pid, deadline: Moment, now: Moment) -> Self {
+        let lead = (now.until(deadline) / Self::LEAD_PART).min(Self::LEAD_MAX);
+        Self { group, deadline, lead }
+    }
+}
+
 impl Record {
     /// The size of every record.
     pub const BYTES: usize = 24;

@@ -23,11 +23,6 @@ use super::warden::{News, Warden};
 use crate::exit::{self, Failure};
 use crate::words;
 
-/// The command always has this part of its lease between being asked and being killed …
-pub const LEAD_PART: u32 = 6;
-/// … but not more than this, or `--at-most 1h` would give it 50 minutes.
-pub const LEAD_MAX: Duration = Duration::from_secs(10);
-
 /// How long a guard may take to go.
 const RELIEF: Duration = Duration::from_secs(5);
 
@@ -115,7 +110,7 @@ impl Supervised<'_> {
                     self.lost(&why).await?;
                 }
                 deadline = held.deadline_after(watch.deadline), if !lost => {
-                    self.watch.deadline = deadline;
+                    self.watch = Watch::new(watch.group, deadline, Clock::system().now());
                     self.tell_inners(&Word::Deadline(deadline.as_nanos()));
                     self.tell(Record::Watch(self.watch)).await?;
                 }
@@ -285,11 +280,6 @@ async fn joined(outer: &mut Option<Outer>, held: &Held, watch: Watch) {
         Some(outer) => outer.news(held, watch).await,
         None => std::future::pending().await,
     }
-}
-
-/// How long before its deadline a command under this lease is asked to end.
-pub fn lead(lease: Duration) -> Duration {
-    (lease / LEAD_PART).min(LEAD_MAX)
 }
 
 /// The command does not run unguarded.

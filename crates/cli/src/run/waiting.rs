@@ -43,15 +43,16 @@ async fn look(keeper: &Keeper, names: &[String], own: &Owner) -> String {
     format!("waiting for {}", words::names(names))
 }
 
-/// One sentence: what we wait for, who is in the way, and our place in the line.
+/// One sentence: what we wait for, our place in the line, and who is in the way; what matters most comes first,
+/// because a narrow terminal cuts the end off.
 fn tell(name: &str, view: &LockView, own: &Owner) -> String {
     let mut told = format!("waiting for `{name}`");
-    if let Some(who) = words::in_the_way(view) {
-        told.push_str(&format!(": {who}"));
-    }
     let mut waiting = view.claims.iter().filter(|claim| claim.state == ClaimState::Waiting);
     if let Some(place) = waiting.position(|claim| claim.owner.id() == own.id()) {
-        told.push_str(&format!("; {} in line", words::ordinal(place + 1)));
+        told.push_str(&format!(", {} in line", words::ordinal(place + 1)));
+    }
+    if let Some(who) = words::in_the_way(view, words::Detail::Short) {
+        told.push_str(&format!(": {who}"));
     }
     told
 }

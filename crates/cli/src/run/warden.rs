@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -39,6 +40,8 @@ impl Warden {
     pub async fn post(watch: Watch, folder: Option<&Path>) -> io::Result<Self> {
         let mut child = Command::new(super::own_executable()?)
             .arg(super::GUARD)
+            // From its first moment, so that no key pressed meanwhile reaches it.
+            .process_group(0)
             .args(folder)
             // No password, no preload, nothing of the command's.
             .env_clear()

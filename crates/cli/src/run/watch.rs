@@ -108,7 +108,9 @@ fn line(name: &Name, view: Option<&LockView>, as_json: bool) -> Result<String, F
     if as_json {
         return json::line(&json::Watch::new(at, name.as_str(), view));
     }
-    let who = view.and_then(words::in_the_way).unwrap_or_else(|| words::state(view).to_owned());
+    let who = view
+        .and_then(|view| words::in_the_way(view, words::Detail::Full))
+        .unwrap_or_else(|| words::state(view).to_owned());
     let waiting = match view.map_or(0, words::waiting) {
         0 => String::new(),
         many => format!("; {many} in line"),

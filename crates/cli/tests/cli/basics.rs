@@ -225,7 +225,7 @@ fn the_guard_is_elsewhere_and_is_replaced() {
     let holder = den.holder("x", &[], "read line < /dev/null; exec sleep 1000");
     let guard = || children(holder.pid()).into_iter().find(|(_, line)| line.contains("__guard")).map(|(pid, _)| pid);
     let first = guard().expect("a guard");
-    assert_eq!(rustix::process::getsid(Some(first)), Ok(first), "a session of its own");
+    assert_eq!(rustix::process::getpgid(Some(first)), Ok(first), "a group of its own");
     // What can be blocked does not end it.
     rustix::process::kill_process(first, Signal::TERM).expect("it is there");
     rustix::process::kill_process(first, Signal::KILL).expect("it is there");

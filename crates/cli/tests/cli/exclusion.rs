@@ -93,16 +93,19 @@ fn worker_among_killers(den: &Den, worker: u64, next: &AtomicU32, killed: &Atomi
     let mut acknowledged = Vec::new();
     for _ in 0..20 {
         let id = next.fetch_add(1, Ordering::Relaxed);
-        let mut command = den.run(["count", "--wait", "forever", "--lease", "300ms", "--"]);
+        let mut command = den.run(["count", "--wait", "forever", "--lease", "700ms", "--"]);
         command.args(["sh", "-c", MARK, "sh", &id.to_string()]);
-        let started = start(command.env("LOCKKEEPER_STORE", format!("{}?sync=normal", den.store())));
+        let mut started = start(command.env("LOCKKEEPER_STORE", format!("{}?sync=normal", den.store())));
         if roll(6) == 0 {
             // Half of them somewhere on the way, half of them inside.
             match roll(2) {
                 0 => std::thread::sleep(Duration::from_millis(roll(100))),
-                _ => until("it is inside", || read(&den.path("ids")).lines().any(|line| line == id.to_string())),
+                _ => {
+                    let inside = || read(&den.path("ids")).lines().any(|line| line == id.to_string());
+                    until("it is inside", || inside() || started.has_ended());
+                }
             }
-            started.signal(rustix::process::Signal::KILL);
+            started.child().kill().expect("it is ours");
             killed.fetch_add(1, Ordering::Relaxed);
             drop(started);
             continue;

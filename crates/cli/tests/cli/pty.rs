@@ -68,7 +68,9 @@ impl Shell {
                 return;
             }
             if begun.elapsed() > LIMIT {
-                panic!("`{what}` did not come; the screen shows:\n{text}\n(looked from byte {})", self.seen);
+                let shown: String = text[self.seen..].chars().take(4_000).collect();
+                drop(text);
+                panic!("`{what}` did not come; since what was expected last the screen shows:\n{shown}");
             }
             text = changed.wait_timeout(text, Duration::from_millis(100)).expect("the reader is well").0;
         }
@@ -324,4 +326,28 @@ fn watch_redraws_its_table_in_place() {
     shell.expect("ready> ");
     shell.expect_code(130);
     drop(holder);
+}
+
+#[test]
+fn keys_while_waiting_stop_it_or_leave_the_line() {
+    let den = Den::new();
+    let _holder = den.holder("x", &[], "read line < /dev/null; exec sleep 1000");
+    let mut shell = Shell::new(&den);
+    shell.line("for i in 1 2 3; do $LK run x -- true; done");
+    shell.expect("waiting for `x`, 1st in line: held by `");
+    shell.expect("(for ");
+    shell.press(CTRL_C);
+    shell.expect("ready> ");
+    shell.expect_code(130);
+    assert_eq!(den.waiting("x"), 0, "it has left the line, and the loop has ended");
+    shell.line("$LK run x -- true");
+    shell.expect("waiting for `x`");
+    shell.press(CTRL_Z);
+    shell.expect("Stopped");
+    shell.expect("ready> ");
+    shell.line("fg");
+    shell.expect("waiting for `x`");
+    shell.press(CTRL_C);
+    shell.expect("ready> ");
+    shell.expect_code(130);
 }

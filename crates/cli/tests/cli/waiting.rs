@@ -17,7 +17,6 @@ fn busy_says_who_and_what_to_do() {
     for (flags, wanted, within) in [
         (&["--wait", "200ms"][..], 75, " and was not free within 200ms"),
         (&["--no-wait"], 75, ""),
-        (&["--no-wait", "--busy-exit", "0"], 0, ""),
         (&["--wait", "100ms", "--busy-exit", "3"], 3, " and was not free within 100ms"),
     ] {
         let done = output(den.run(["deploy"]).args(flags).args(["--", "echo", "ran"]));
@@ -31,6 +30,29 @@ fn busy_says_who_and_what_to_do() {
 }
 
 #[test]
+fn busy_that_is_said_to_be_fine_is_quiet() {
+    let den = Den::new();
+    let _holder = den.holder("deploy", &[], HOLD);
+    for flags in [&["--no-wait"][..], &["--wait", "100ms"]] {
+        let done = output(den.run(["deploy", "--busy-exit", "0"]).args(flags).args(["--", "echo", "ran"]));
+        assert_eq!((done.status.code(), text(&done.stdout)), (Some(0), String::new()));
+        assert!(!text(&done.stderr).contains("error"), "{}", text(&done.stderr));
+    }
+}
+
+#[test]
+fn what_stays_taken_after_its_holder_can_be_freed() {
+    let den = Den::new();
+    assert!(output(&mut den.run(["x", "--at-least", "1h", "--", "true"])).status.success());
+    let said = text(&output(den.lockkeeper().args(["break", "x"])).stderr);
+    assert!(said.contains("nobody holds `x` any more") && said.contains("break --now"), "{said}");
+    assert_eq!(output(&mut den.run(["x", "--no-wait", "--", "true"])).status.code(), Some(75));
+    let said = text(&output(den.lockkeeper().args(["break", "x", "--now", "--reason", "a typing error"])).stderr);
+    assert!(said.contains("is free now"), "{said}");
+    assert!(output(&mut den.run(["x", "--no-wait", "--", "true"])).status.success());
+}
+
+#[test]
 fn a_waiter_runs_when_the_holder_is_done() {
     let den = Den::new();
     let holder = den.holder("x", &[], HOLD);
@@ -40,7 +62,7 @@ fn a_waiter_runs_when_the_holder_is_done() {
     holder.signal(Signal::TERM);
     let done = waiter.end();
     assert_eq!(text(&done.stdout), "ran\n");
-    assert!(freed.elapsed() < Duration::from_secs(5), "it was told, and did not wait for a lease");
+    assert!(freed.elapsed() < Duration::from_secs(20), "it did not wait for the lease of 30 s to end");
     drop(holder);
 }
 
@@ -51,8 +73,8 @@ fn waiting_is_told_in_plain_lines_where_there_is_no_terminal() {
     let mut waiter = start(den.run(["x", "--", "true"]).stderr(Stdio::piped()));
     let mut lines = BufReader::new(waiter.child().stderr.take().expect("a pipe")).lines();
     let said = lines.next().expect("a line").expect("text");
-    assert!(said.starts_with("lockkeeper: waiting for `x`: held by `"), "{said}");
-    assert!(said.ends_with("; 1st in line") && !said.contains('\x1b'), "{said}");
+    assert!(said.starts_with("lockkeeper: waiting for `x`, 1st in line: held by `"), "{said}");
+    assert!(said.contains(" (for ") && !said.contains('\x1b'), "{said}");
 }
 
 #[test]
@@ -80,7 +102,7 @@ fn at_least_keeps_the_name_taken() {
     let begun = Instant::now();
     assert!(output(&mut den.run(["x", "--at-least", "1s", "--", "true"])).status.success());
     let said = text(&output(&mut den.run(["x", "--no-wait", "--", "true"])).stderr);
-    assert!(said.contains("is left by `") && said.contains("stays taken for"), "{said}");
+    assert!(said.contains("is kept after `") && said.contains("for another"), "{said}");
     assert!(output(&mut den.run(["x", "--", "true"])).status.success());
     assert!(begun.elapsed() >= Duration::from_secs(1));
 }
@@ -93,7 +115,7 @@ fn at_most_ends_the_command_in_time() {
         let begun = Instant::now();
         let done = output(&mut den.run(["x", "--at-most", "1s", "--", "sh", "-c", script]));
         assert_eq!(done.status.code(), Some(76), "{}", text(&done.stderr));
-        assert!(begun.elapsed() < Duration::from_secs(3));
+        assert!(begun.elapsed() < Duration::from_secs(20));
         let said = text(&done.stderr);
         assert!(said.contains("was asked to end") && said.contains("hint: it was given 1s by `--at-most`"), "{said}");
     }

@@ -1,6 +1,7 @@
 //! A process that takes one lock and then does as it is told on its standard input, to be killed and stopped by laws.
 //!
 //! `taker URL NAME LEASE_MS KIND` says `held TOKEN`, and `lost …` if it is. Orders: `check` says `held: yes|no`;
+//! `fence` enters the fence of the cell of that name, `write VALUE` writes behind it, and both say how that went;
 //! `release` releases and says how that went; `count N FILE` takes the lock N times and counts in a file.
 
 use std::time::Duration;
@@ -26,6 +27,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match (words.as_slice(), held.take()) {
             (["check"], Some(hold)) => {
                 println!("held: {}", if hold.is_held() { "yes" } else { "no" });
+                held = Some(hold);
+            }
+            (["fence"], Some(hold)) => {
+                let entered = keeper.cell(name).fenced(&hold)?.read().await;
+                println!("fence: {}", entered.map_or_else(|error| error.kind().as_str(), |_| "ok"));
+                held = Some(hold);
+            }
+            (["write", value], Some(hold)) => {
+                let written = keeper.cell(name).fenced(&hold)?.write(Some(value.as_bytes())).await;
+                println!("write: {}", written.map_or_else(|error| error.kind().as_str(), |_| "ok"));
                 held = Some(hold);
             }
             (["release"], Some(hold)) => match hold.release().await {

@@ -2,7 +2,9 @@
 //!
 //! A step asks again where a call was lost on purpose, so that a law reads the same on a good and a bad network.
 
+pub mod blocking;
 pub mod cells;
+pub mod deadlock;
 pub mod election;
 pub mod holding;
 pub mod leases;

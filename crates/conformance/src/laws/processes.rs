@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use lockkeeper_core::Name;
+use lockkeeper_core::store::Tokens;
 
 use super::{SOON, standing, until_standing};
 use crate::{Outcome, Skip, World};
@@ -101,6 +102,35 @@ pub async fn a_stopped_holder_finds_out(world: World) -> Outcome {
     assert!(released.starts_with("release: lost"), "{released}");
     assert!(hold.is_held(), "the stopped one did not free the new one's lock");
     assert_eq!(standing(&world.store().await, &name).await, 1);
+    drop(hold);
+    Ok(())
+}
+
+/// A holder that was stopped after it entered the fence and read, and is woken when the lock has passed on, cannot
+/// write what it made of that, although the next one has not written yet.
+pub async fn a_stopped_holder_is_fenced_off(world: World) -> Outcome {
+    world.needs(&world.profile().await.tokens, &[Tokens::Monotone, Tokens::Floored])?;
+    let (name, lease, keeper) = (world.name(), world.short_lease().await, world.keeper().await);
+    let mut taker = Taker::start(&world, &name, lease)?;
+    assert!(taker.hear().starts_with("held "));
+    taker.tell("fence");
+    assert_eq!(taker.hear(), "fence: ok");
+    taker.signal("-STOP");
+    let hold = world.lock(&keeper, &name).wait(SOON * 3).lock().await.expect("the lease ends");
+    let cell = keeper.cell(name.as_str()).fenced(&hold).expect("it has a token");
+    assert_eq!(cell.read().await.expect("it is the newest"), None);
+    taker.tell("write stale");
+    taker.signal("-CONT");
+    let written = loop {
+        let line = taker.hear();
+        if !line.starts_with("lost:") {
+            break line;
+        }
+    };
+    assert_eq!(written, "write: lost");
+    cell.write(Some(b"fresh")).await.expect("it is the newest");
+    let found = keeper.cell(name.as_str()).get().await.expect("an answer").expect("a value");
+    assert_eq!(found.value, b"fresh");
     drop(hold);
     Ok(())
 }

@@ -22,6 +22,7 @@ use crate::claim::{Claim, ClaimId, LockKind, Patience, Token};
 use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::keeper::Shared;
 use crate::local::Passed;
+use crate::meters::Releasing;
 use crate::name::Name;
 use crate::store::{Keep, Left, Page, Standing};
 use crate::time::{Clock, Moment};
@@ -168,6 +169,7 @@ impl Hold {
         }
         self.part = Part::Last;
         if let Err(lost) = self.state.begin_to_leave(self.now()) {
+            self.count(Releasing::Lost);
             // Dropping `self` tidies up at the store, where something may still stand.
             return Err(lost.into());
         }
@@ -175,24 +177,29 @@ impl Hold {
         let mut unfinished = Unfinished { hold: &self, done: false };
         if self.pass_on().await {
             unfinished.done = true;
+            self.count(Releasing::HandedOn);
             return Ok(());
         }
         let left = self.shared.store.leave(&self.state.name, self.state.claim.id, self.keep()).await;
         match left {
             Ok(Left::Released) => {
                 unfinished.done = true;
+                self.count(Releasing::Released);
                 Ok(())
             }
             Ok(Left::NotHeld) => {
                 unfinished.done = true;
+                self.count(Releasing::Lost);
                 Err(self.state.found_gone().into())
             }
             // An earlier attempt went unanswered. Within the deadline only that attempt can have taken it out.
             Ok(Left::Unknown) => {
                 unfinished.done = true;
                 if self.now() < self.state.deadline() {
+                    self.count(Releasing::Released);
                     return Ok(());
                 }
+                self.count(Releasing::Unconfirmed);
                 Err(unconfirmed(&self.state.name))
             }
             Err(error) => Err(unconfirmed(&self.state.name).with_source(error)),
@@ -255,6 +262,10 @@ impl Hold {
         }
     }
 
+    fn count(&self, outcome: Releasing) {
+        self.shared.watchdog.meters().released(outcome);
+    }
+
     fn keep(&self) -> Keep {
         self.now().until(self.taken + self.at_least).into()
     }
@@ -286,6 +297,7 @@ struct Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if !self.done {
+            self.hold.count(Releasing::Unconfirmed);
             self.hold.depart();
         }
     }
@@ -300,6 +312,7 @@ impl Drop for Hold {
         }
         match self.state.begin_to_leave(self.now()) {
             Ok(()) => {
+                self.count(Releasing::Dropped);
                 self.shared.watchdog.forget(&self.state);
                 if !matches!(self.shared.local.pass_on(&self.shared, &self.state, self.now()), Passed::On) {
                     self.depart();

@@ -4,14 +4,15 @@
 //! lost cannot be held again.
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::claim::{Claim, Token};
 use crate::error::{Error, ErrorKind, Result};
+use crate::meters::{Losing, Meters};
 use crate::name::Name;
 use crate::time::Moment;
 
@@ -50,6 +51,8 @@ pub(crate) struct HoldState {
     /// changed under the schedule's lock.
     pub(crate) renew_at: AtomicU64,
     pub(crate) scheduled: AtomicU64,
+    /// Where it is counted, from when it is watched.
+    meters: OnceLock<Arc<Meters>>,
 }
 
 impl HoldState {
@@ -67,6 +70,7 @@ impl HoldState {
             lost: OnceLock::new(),
             renew_at: AtomicU64::new(Moment::NEVER.as_nanos()),
             scheduled: AtomicU64::new(Moment::NEVER.as_nanos()),
+            meters: OnceLock::new(),
         }
     }
 
@@ -128,9 +132,26 @@ impl HoldState {
         self.lose(CLOSED);
     }
 
+    /// From now on it counts as a hold, until it is lost or leaves.
+    pub(crate) fn count_in(&self, meters: &Arc<Meters>) {
+        if self.meters.set(meters.clone()).is_ok() {
+            meters.begins();
+        }
+    }
+
+    fn count_out(&self, lost: Option<Losing>) {
+        let Some(meters) = self.meters.get() else { return };
+        meters.ends();
+        if let Some(why) = lost {
+            meters.lost(why);
+        }
+    }
+
     fn lose(&self, why: u8) {
         if self.phase.compare_exchange(HELD, why, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            tracing::warn!(name = %self.name, token = ?self.token.map(Token::as_u64), why = reason(why), "a hold was lost");
+            let (losing, token) = (losing(why), self.token.map(Token::as_u64));
+            self.count_out(Some(losing));
+            tracing::warn!(target: "lockkeeper", name = %self.name, token, reason = losing.word(), "a hold was lost");
             if let Some(lost) = self.lost.get() {
                 lost.cancel();
             }
@@ -141,7 +162,10 @@ impl HoldState {
     pub(super) fn begin_to_leave(&self, now: Moment) -> Result<(), Lost> {
         self.is_held(now);
         match self.phase.compare_exchange(HELD, LEAVING, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.count_out(None);
+                Ok(())
+            }
             Err(why) => Err(self.lost(why)),
         }
     }
@@ -183,6 +207,14 @@ impl HoldState {
             token.cancel();
         }
         token
+    }
+}
+
+fn losing(why: u8) -> Losing {
+    match why {
+        GONE => Losing::Gone,
+        CLOSED => Losing::Closed,
+        _ => Losing::RanOut,
     }
 }
 

@@ -12,7 +12,10 @@ pub struct Trace;
 impl Layer for Trace {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
         let name = call.name().map(tracing::field::display);
-        let span = tracing::debug_span!("lockkeeper.call", op = call.word(), name, outcome = tracing::field::Empty);
+        let span = tracing::debug_span!(
+            target: "lockkeeper", "lockkeeper.call",
+            op = call.word(), name, outcome = tracing::field::Empty
+        );
         if span.is_disabled() {
             return next.run(call);
         }
@@ -20,7 +23,7 @@ impl Layer for Trace {
             let answer = next.run(call).await;
             tracing::Span::current().record("outcome", outcome(&answer));
             if let Err(error) = &answer {
-                tracing::debug!(%error, effect = ?error.effect(), "the call failed");
+                tracing::debug!(target: "lockkeeper", %error, effect = ?error.effect(), "the call failed");
             }
             answer
         };

@@ -20,6 +20,7 @@ use crate::store::{
     Survives, Tokens, Waiter, Wake,
 };
 use crate::time::{Clock, Moment};
+use crate::watchdog::let_others_in;
 
 /// Use this in tests and inside one process; use `sqlite:` instead as soon as a second process takes part.
 ///
@@ -172,20 +173,29 @@ impl Store for Memory {
             } else if let Some(news) = self.subscribe(lock, waiter) {
                 let _ = tokio::time::timeout(at_most, news.notified()).await;
             }
-            Ok(None)
+            // The wake-up carries the hold, if that is what it is about.
+            let Waiter::Claim { id, .. } = waiter else { return Ok(None) };
+            Ok(self.state().lines.get(lock).and_then(|slot| slot.line.held(id, self.clock.now())))
         })
     }
 
     fn renew<'a>(&'a self, held: &'a [Held]) -> Reply<'a, Vec<Renewal>> {
         Box::pin(async move {
-            let now = self.clock.now();
-            let mut state = self.state();
-            let renew = |held: &Held| {
-                let Some(slot) = state.lines.get_mut(&held.lock) else { return Renewal::Gone };
-                let step = slot.line.renew(held.id, held.lease, now);
-                state.conclude(&held.lock, step)
-            };
-            Ok(held.iter().map(renew).collect())
+            let mut renewals = Vec::with_capacity(held.len());
+            // In pieces, so that a large batch does not keep everybody else waiting.
+            for (nth, piece) in held.chunks(1_024).enumerate() {
+                if nth > 0 {
+                    let_others_in();
+                }
+                let now = self.clock.now();
+                let mut state = self.state();
+                renewals.extend(piece.iter().map(|held| {
+                    let Some(slot) = state.lines.get_mut(&held.lock) else { return Renewal::Gone };
+                    let step = slot.line.renew(held.id, held.lease, now);
+                    state.conclude(&held.lock, step)
+                }));
+            }
+            Ok(renewals)
         })
     }
 

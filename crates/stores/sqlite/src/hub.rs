@@ -2,12 +2,13 @@
 //!
 //! The thread that commits knows which claims came in and rings exactly those. News from other processes come by
 //! bucket, that is by a hash of the lock's name; then the lines with waiters in that bucket are read once each.
-//! Surprise: a ring means "worth asking", so a waiter that is rung does not look again by itself.
+//! Surprise: a ring carries the standing of a claim that is in, so that such a claim holds without asking again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lockkeeper_core::store::Standing;
 use lockkeeper_core::{ClaimId, Name};
 use tokio::sync::Notify;
 
@@ -36,7 +37,28 @@ pub(crate) enum Who {
 pub(crate) struct Waiting {
     key: u64,
     pub(crate) who: Who,
-    pub(crate) bell: Arc<Notify>,
+    bell: Arc<Bell>,
+}
+
+impl Waiting {
+    /// Tells it that asking is worth it, and where it stands if it is in.
+    pub(crate) fn ring(&self, standing: Option<Standing>) {
+        self.bell.ring(standing);
+    }
+}
+
+/// A bell that also carries a word.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Notify,
+    word: Mutex<Option<Standing>>,
+}
+
+impl Bell {
+    fn ring(&self, standing: Option<Standing>) {
+        *self.word.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        self.rung.notify_one();
+    }
 }
 
 /// What one committed operation did to a line.
@@ -44,8 +66,8 @@ pub(crate) struct Waiting {
 pub(crate) struct News {
     /// The lock.
     pub(crate) lock: Name,
-    /// Claims that came in by it.
-    pub(crate) admitted: Vec<ClaimId>,
+    /// Claims that came in by it, and where they stand now.
+    pub(crate) admitted: Vec<(ClaimId, Option<Standing>)>,
     /// The line's fingerprint after it, if somebody in this process observes the line.
     pub(crate) fingerprint: Option<u64>,
     /// Does somebody in any process observe it?
@@ -83,7 +105,7 @@ impl Hub {
     /// From here on news of the lock ring the bell of the subscription, until it is dropped.
     pub(crate) fn subscribe(self: &Arc<Self>, lock: &Name, who: Who) -> Subscription {
         let key = self.keys.fetch_add(1, Ordering::Relaxed);
-        let bell = Arc::new(Notify::new());
+        let bell = Arc::new(Bell::default());
         let waiting = Waiting { key, who, bell: Arc::clone(&bell) };
         self.shelf(bucket_of(lock)).entry(lock.clone()).or_default().push(waiting);
         self.count(who, true);
@@ -107,15 +129,17 @@ impl Hub {
         let shelf = self.shelf(bucket_of(&news.lock));
         let here = shelf.get(&news.lock).map_or(&[][..], Vec::as_slice);
         for waiting in here {
-            let is_news = match waiting.who {
-                Who::Claim(id) => news.admitted.contains(&id),
-                Who::Observer(seen) => news.fingerprint.is_some_and(|now| now != seen),
-            };
-            if is_news {
-                waiting.bell.notify_one();
+            match waiting.who {
+                Who::Claim(id) => {
+                    if let Some((_, standing)) = news.admitted.iter().find(|(admitted, _)| *admitted == id) {
+                        waiting.ring(standing.clone());
+                    }
+                }
+                Who::Observer(seen) if news.fingerprint.is_some_and(|now| now != seen) => waiting.ring(None),
+                Who::Observer(_) => {}
             }
         }
-        let is_here = |id: &ClaimId| here.iter().any(|one| one.who == Who::Claim(*id));
+        let is_here = |(id, _): &(ClaimId, _)| here.iter().any(|one| one.who == Who::Claim(*id));
         news.observed || !news.admitted.iter().all(is_here)
     }
 
@@ -140,7 +164,7 @@ impl Hub {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for bucket in 0..BUCKETS {
-            self.shelf(bucket).values().flatten().for_each(|waiting| waiting.bell.notify_one());
+            self.shelf(bucket).values().flatten().for_each(|waiting| waiting.ring(None));
         }
     }
 
@@ -173,13 +197,14 @@ pub(crate) struct Subscription {
     lock: Name,
     key: u64,
     who: Who,
-    bell: Arc<Notify>,
+    bell: Arc<Bell>,
 }
 
 impl Subscription {
-    /// Returns when there is news, or there has been since it was last asked.
-    pub(crate) async fn rung(&self) {
-        self.bell.notified().await;
+    /// Returns when there is news, or there has been since it was last asked; with the standing of a claim that is in.
+    pub(crate) async fn rung(&self) -> Option<Standing> {
+        self.bell.rung.notified().await;
+        self.bell.word.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -206,6 +231,7 @@ mod tests {
     }
 
     fn news(lock: &Name, admitted: Vec<ClaimId>) -> News {
+        let admitted = admitted.into_iter().map(|id| (id, None)).collect();
         News { lock: lock.clone(), admitted, fingerprint: None, observed: false }
     }
 

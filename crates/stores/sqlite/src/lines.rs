@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use lockkeeper_core::line::{Entry, Line, Step};
-use lockkeeper_core::store::LockView;
+use lockkeeper_core::store::{LockView, Standing};
 use lockkeeper_core::time::Moment;
 use lockkeeper_core::{ClaimId, Error, LockKind, Name, Owner, Token};
 use rusqlite::{OptionalExtension, Row, params};
@@ -27,6 +27,14 @@ impl Loaded {
     /// What an observer would see, as a number; zero for an empty line.
     pub(crate) fn fingerprint(&self, lock: &Name, now: Moment) -> u64 {
         self.line.view(lock, now).map_or(0, |view| view.fingerprint())
+    }
+
+    /// Where a waiting claim stands, if it is in.
+    pub(crate) fn standing(&self, who: Who, now: Moment) -> Option<Standing> {
+        match who {
+            Who::Claim(id) => self.line.held(id, now),
+            Who::Observer(_) => None,
+        }
     }
 
     /// Is asking again worth it? For a claim it is when it is in, and when it is not there any more.

@@ -142,7 +142,7 @@ impl Scribe {
     }
 
     fn tell(&mut self, told: &Told) {
-        told.to_ring.iter().for_each(|waiting| waiting.bell.notify_one());
+        told.to_ring.iter().for_each(|(waiting, standing)| waiting.ring(standing.clone()));
         let mut buckets = [false; BUCKETS];
         for news in &told.news {
             if self.setting.hub.announce(news) {

@@ -120,7 +120,7 @@ impl Sqlite {
     }
 
     /// Subscribe, then look, then wait for news, and look again every now and then in case they were missed.
-    async fn wait_for_news(&self, lock: &Name, who: Who, at_most: Duration) -> Result<()> {
+    async fn wait_for_news(&self, lock: &Name, who: Who, at_most: Duration) -> Result<Option<Standing>> {
         // Nobody waits longer than a lease can last.
         let end = Instant::now() + at_most.min(limits::LEASE_MAX);
         // Listening begins before the look, so that nothing falls between the two.
@@ -136,9 +136,9 @@ impl Sqlite {
                 true => Op::Observe { lock, who, lasting },
                 false => Op::Look { lock, who },
             };
-            let Answer::News(is_news) = self.ask(look).await? else { return Err(unexpected()) };
-            if is_news || lasting.is_zero() {
-                return Ok(());
+            let Answer::News(news) = self.ask(look).await? else { return Err(unexpected()) };
+            if news.is_some() || lasting.is_zero() {
+                return Ok(news.flatten());
             }
             let pause = if hears {
                 Duration::from_millis(fastrand::u64(NET_MILLIS))
@@ -146,8 +146,8 @@ impl Sqlite {
                 poll = (poll * 2).min(POLL_LAST);
                 poll / 2
             };
-            if timeout_at(end.min(Instant::now() + pause), subscription.rung()).await.is_ok() {
-                return if self.hub.is_closed() { Err(closed()) } else { Ok(()) };
+            if let Ok(standing) = timeout_at(end.min(Instant::now() + pause), subscription.rung()).await {
+                return if self.hub.is_closed() { Err(closed()) } else { Ok(standing) };
             }
             hears = self.hears();
         }
@@ -206,7 +206,7 @@ impl Store for Sqlite {
             Waiter::Claim { id, .. } => Who::Claim(id),
             Waiter::Observer { seen } => Who::Observer(seen),
         };
-        Box::pin(async move { self.wait_for_news(lock, who, at_most).await.map(|()| None) })
+        Box::pin(async move { self.wait_for_news(lock, who, at_most).await })
     }
 
     fn renew<'a>(&'a self, held: &'a [Held]) -> Reply<'a, Vec<Renewal>> {

@@ -85,8 +85,8 @@ pub(crate) enum Answer {
     Views(Vec<LockView>),
     Value(Option<Versioned>),
     Cell(CellReply),
-    /// Is asking again worth it?
-    News(bool),
+    /// If asking again is worth it, and where the claim stands if it is in.
+    News(Option<Option<Standing>>),
     Nothing,
 }
 
@@ -119,13 +119,13 @@ pub(crate) struct Batch<'a> {
     last: u64,
     last_written: u64,
     news: Vec<News>,
-    to_ring: Vec<Waiting>,
+    to_ring: Vec<(Waiting, Option<Standing>)>,
 }
 
 /// What a committed transaction has to tell.
 pub(crate) struct Told {
     pub(crate) news: Vec<News>,
-    pub(crate) to_ring: Vec<Waiting>,
+    pub(crate) to_ring: Vec<(Waiting, Option<Standing>)>,
 }
 
 impl<'a> Batch<'a> {
@@ -254,7 +254,8 @@ impl<'a> Batch<'a> {
         let observed = self.observers && self.is_observed(lock, now)?;
         let fingerprint = self.setting.hub.observes(lock).then(|| loaded.fingerprint(lock, now));
         if observed || fingerprint.is_some() || !step.admitted.is_empty() {
-            self.news.push(News { lock: lock.clone(), admitted: step.admitted.clone(), fingerprint, observed });
+            let admitted = step.admitted.iter().map(|id| (*id, loaded.line.held(*id, now))).collect();
+            self.news.push(News { lock: lock.clone(), admitted, fingerprint, observed });
         }
         Ok(())
     }
@@ -280,22 +281,28 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    fn look(&mut self, lock: &Name, who: Who) -> Result<bool, Trouble> {
+    fn look(&mut self, lock: &Name, who: Who) -> Result<Option<Option<Standing>>, Trouble> {
         let now = self.now();
-        Ok(lines::peek(self, lock, now)?.is_news(lock, who, now))
+        let loaded = lines::peek(self, lock, now)?;
+        Ok(loaded.is_news(lock, who, now).then(|| loaded.standing(who, now)))
     }
 
     /// A line that cannot be read rings everybody: asking again tells them what is wrong.
     fn scan(&mut self, bucket: usize) -> Result<(), Trouble> {
         self.setting.hub.mark_read(bucket);
-        for (lock, mut waiting) in self.setting.hub.waiting_in(bucket) {
+        for (lock, waiting) in self.setting.hub.waiting_in(bucket) {
             let now = self.now();
             match lines::peek(self, &lock, now) {
-                Ok(loaded) => waiting.retain(|one| loaded.is_news(&lock, one.who, now)),
-                Err(Trouble::Known(_)) => {}
+                Ok(loaded) => {
+                    let concerned = waiting.into_iter().filter(|one| loaded.is_news(&lock, one.who, now));
+                    self.to_ring.extend(concerned.map(|one| {
+                        let standing = loaded.standing(one.who, now);
+                        (one, standing)
+                    }));
+                }
+                Err(Trouble::Known(_)) => self.to_ring.extend(waiting.into_iter().map(|one| (one, None))),
                 Err(trouble) => return Err(trouble),
             }
-            self.to_ring.append(&mut waiting);
         }
         Ok(())
     }

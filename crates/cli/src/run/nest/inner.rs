@@ -22,7 +22,6 @@ const DEPTH: usize = 32;
 pub struct Joined {
     stream: UnixStream,
     names: Vec<Named>,
-    lead: Duration,
     /// Ours ends here whatever the outer one's does (`--at-most`).
     until: Moment,
     state: Mutex<State>,
@@ -63,22 +62,17 @@ async fn ask(path: &str, store: &str, names: &[String], until: Moment) -> io::Re
             return Ok(None);
         }
     };
-    let Some(Word::Joined { tokens, deadline, lead_ms }) = word else { return Ok(None) };
+    let Some(Word::Joined { tokens, deadline }) = word else { return Ok(None) };
     let named = names.iter().zip(tokens).map(|(name, token)| Some((Name::new(name).ok()?, token.map(Token::from_u64))));
     let Some(names) = named.collect() else { return Ok(None) };
     let state = Mutex::new(State { deadline: Moment::from_nanos(deadline), lost: None, heard });
-    Ok(Some(Joined { stream, names, lead: Duration::from_millis(lead_ms), until, state }))
+    Ok(Some(Joined { stream, names, until, state }))
 }
 
 impl Joined {
     /// The names with the outer one's tokens.
     pub fn tokens(&self) -> Vec<Named> {
         self.names.clone()
-    }
-
-    /// How long before the deadline the outer one asks its command to end.
-    pub fn lead(&self) -> Duration {
-        self.lead
     }
 
     /// When it ends if the outer one does not tell of a renewal.

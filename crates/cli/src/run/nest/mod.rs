@@ -35,8 +35,6 @@ pub enum Word {
         tokens: Vec<Option<u64>>,
         /// Nanoseconds on the machine's clock.
         deadline: u64,
-        /// How long before the deadline commands are asked to end.
-        lead_ms: u64,
     },
     /// It may not: these are other names, or another store.
     Stranger,

@@ -133,7 +133,6 @@ fn answer(store: &str, ask: &Ask, held: &Held, watch: Watch) -> Word {
         Some(tokens) if ask.store == store && !tokens.is_empty() && held.is_held() => Word::Joined {
             tokens: tokens.into_iter().map(|token| token.map(|token| token.as_u64())).collect(),
             deadline: watch.deadline.as_nanos(),
-            lead_ms: u64::try_from(watch.lead.as_millis()).unwrap_or(u64::MAX),
         },
         _ => Word::Stranger,
     }

@@ -147,9 +147,9 @@ impl Oracle {
         let had_left = own.has_left;
         if keep == 0 || !is_in {
             own.out = true;
-        } else if !had_left {
+        } else {
+            own.until = if had_left { own.until.min(now + keep) } else { now + keep };
             own.has_left = true;
-            own.until = now + keep;
         }
         Answer::Left(if had_left { Left::NotHeld } else { Left::Released })
     }
