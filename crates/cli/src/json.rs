@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lockkeeper::Owner;
 use lockkeeper::cell::Versioned;
+use lockkeeper::deadlock::Circle;
 use lockkeeper::kinds::{Decision, Leader};
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use serde::Serialize;
@@ -21,6 +22,20 @@ use crate::words;
 pub struct Ls {
     schema: &'static str,
     rows: Vec<Row>,
+    circles: Vec<Stuck>,
+}
+
+/// Owners that wait for each other, each for a lock that the next one holds, and the last for the first one's.
+#[derive(Debug, Serialize)]
+struct Stuck {
+    waits: Vec<Wait>,
+}
+
+#[derive(Debug, Serialize)]
+struct Wait {
+    name: String,
+    claim: String,
+    owner: Person,
 }
 
 /// One lock in `ls`.
@@ -43,6 +58,7 @@ pub struct Show {
     kind: Option<&'static str>,
     capacity: Option<u32>,
     claims: Vec<Claim>,
+    circles: Vec<Stuck>,
 }
 
 /// What `watch` prints, once per change: the same as `show`, and when.
@@ -173,8 +189,20 @@ struct Person {
 
 impl Ls {
     /// All rows.
-    pub fn new(views: &[LockView]) -> Self {
-        Self { schema: "lockkeeper.ls/1", rows: views.iter().map(Row::new).collect() }
+    pub fn new(views: &[LockView], circles: &[Circle]) -> Self {
+        let rows = views.iter().map(Row::new).collect();
+        Self { schema: "lockkeeper.ls/1", rows, circles: circles.iter().map(Stuck::new).collect() }
+    }
+}
+
+impl Stuck {
+    fn new(circle: &Circle) -> Self {
+        let waits = circle.claims.iter().map(|stuck| Wait {
+            name: stuck.name.to_string(),
+            claim: stuck.waiting.to_string(),
+            owner: Person::new(&stuck.owner),
+        });
+        Self { waits: waits.collect() }
     }
 }
 
@@ -193,7 +221,7 @@ impl Row {
 
 impl Show {
     /// One lock, or that it is free.
-    pub fn new(name: &str, view: Option<&LockView>) -> Self {
+    pub fn new(name: &str, view: Option<&LockView>, circles: &[Circle]) -> Self {
         Self {
             schema: "lockkeeper.show/1",
             name: name.to_owned(),
@@ -201,6 +229,7 @@ impl Show {
             kind: view.map(|view| view.kind.as_str()),
             capacity: view.map(|view| view.capacity),
             claims: view.map(|view| view.claims.iter().map(Claim::new).collect()).unwrap_or_default(),
+            circles: circles.iter().map(Stuck::new).collect(),
         }
     }
 }
@@ -208,7 +237,7 @@ impl Show {
 impl Watch {
     /// One lock, or that it is free.
     pub fn new(at: String, name: &str, view: Option<&LockView>) -> Self {
-        let Show { name, state, kind, capacity, claims, .. } = Show::new(name, view);
+        let Show { name, state, kind, capacity, claims, .. } = Show::new(name, view, &[]);
         Self { schema: "lockkeeper.watch/1", at, name, state, kind, capacity, claims }
     }
 }

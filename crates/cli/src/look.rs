@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use lockkeeper::deadlock::Circle;
 use lockkeeper::limits::PAGE_ROWS;
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use lockkeeper::{Keeper, Name};
@@ -15,14 +16,15 @@ use crate::{json, words};
 /// Lists the locks that are held or waited for.
 pub async fn ls(keeper: &Keeper, args: &LsArgs) -> Result<u8, Failure> {
     let views = all(keeper).await?;
+    let circles = keeper.deadlocks().await?;
     if args.json {
-        return print_json(&json::Ls::new(&views));
+        return print_json(&json::Ls::new(&views, &circles));
     }
     if views.is_empty() {
         exit::say("nobody holds or waits for a lock here", None);
         return Ok(0);
     }
-    print(&format!("{}\n", table(&views).trim_fmt()))
+    print(&format!("{}\n{}", table(&views).trim_fmt(), tell_circles(&circles)))
 }
 
 /// All lines that there are.
@@ -86,13 +88,38 @@ fn dash() -> String {
 pub async fn show(keeper: &Keeper, args: &ShowArgs) -> Result<u8, Failure> {
     Name::new(&args.name)?;
     let view = keeper.inspect(&args.name).await?;
+    let circles = circles_of(keeper, view.as_ref()).await?;
     if args.json {
-        return print_json(&json::Show::new(&args.name, view.as_ref()));
+        return print_json(&json::Show::new(&args.name, view.as_ref(), &circles));
     }
     match view {
         None => print(&format!("`{}` is free\n", args.name)),
-        Some(view) => print(&describe(&view)),
+        Some(view) => print(&format!("{}{}", describe(&view), tell_circles(&circles))),
     }
+}
+
+/// The circles that this lock is part of. Where nobody waits there is none.
+async fn circles_of(keeper: &Keeper, view: Option<&LockView>) -> lockkeeper::Result<Vec<Circle>> {
+    let Some(view) = view.filter(|view| words::waiting(view) > 0) else { return Ok(Vec::new()) };
+    let mut circles = keeper.deadlocks().await?;
+    circles.retain(|circle| circle.claims.iter().any(|stuck| stuck.name == view.name));
+    Ok(circles)
+}
+
+/// Circles for people, one on a line, with a way out.
+fn tell_circles(circles: &[Circle]) -> String {
+    let mut text = String::new();
+    for circle in circles {
+        let waits = circle.claims.iter().map(|stuck| format!("`{}` waits for `{}`", stuck.owner, stuck.name));
+        text.push_str(&format!("circle: {}\n", waits.collect::<Vec<_>>().join(", ")));
+        if let Some(first) = circle.claims.first() {
+            text.push_str(&format!(
+                "  hint: nobody in it gets on; end one of them, or `lockkeeper break {}`\n",
+                first.name
+            ));
+        }
+    }
+    text
 }
 
 fn describe(view: &LockView) -> String {

@@ -12,7 +12,7 @@ use super::gate::Gate;
 use super::held::{self, Held};
 use super::nest::Outer;
 use super::record::Watch;
-use super::scene::{Outcome, Scene};
+use super::scene::{self, Outcome, Scene};
 use super::supervise::{self, Ended, Supervised};
 use super::terminal::Terminal;
 use super::warden::Warden;
@@ -53,6 +53,7 @@ impl<'a> Job<'a> {
         let outer = if nests { Outer::open(&scene.identity) } else { None };
         let gate = Gate::close(self.command, |command| {
             held::describe(command, &tokens);
+            command.env(scene::OWNER, format!("{:032x}", scene.owner.id()));
             for secret in SECRETS {
                 command.env_remove(secret);
             }

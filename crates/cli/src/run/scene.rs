@@ -49,7 +49,21 @@ pub fn play(
 ) -> Result<u8, Failure> {
     let Some(command) = command.first() else { return Err(Failure::new(exit::USAGE, "there is no command")) };
     gate::check(command)?;
-    perform(store, Owner::new(&label.map_or_else(|| label_of(command), str::to_owned))?, work)
+    let owner = Owner::new(&label.map_or_else(|| label_of(command), str::to_owned))?;
+    perform(store, of_one_line(owner), work)
+}
+
+/// The variable that tells a `run` inside another one whose line of work it is part of.
+pub const OWNER: &str = "LOCKKEEPER_OWNER";
+
+/// A `run` inside another one is one line of work with it: only so a circle is seen in which the outer one holds what
+/// somebody waits for, and the inner one waits.
+fn of_one_line(owner: Owner) -> Owner {
+    let outer = std::env::var(OWNER).ok().filter(|text| text.len() == 32);
+    match outer.and_then(|text| u128::from_str_radix(&text, 16).ok()) {
+        Some(id) => Owner::stored(id, owner.host(), owner.pid(), owner.label()),
+        None => owner,
+    }
 }
 
 /// The same for those who only look, until a signal ends it.

@@ -35,7 +35,7 @@ async fn look(keeper: &Keeper, names: &[String], own: &Owner) -> String {
     for name in names {
         // A store that does not answer is the waiting's own business.
         let Ok(Some(view)) = keeper.inspect(name).await else { continue };
-        let here = |claim: &ClaimView| claim.owner.id() == own.id() && claim.state == ClaimState::Waiting;
+        let here = |claim: &ClaimView| claim.owner == *own && claim.state == ClaimState::Waiting;
         if names.len() == 1 || view.claims.iter().any(here) {
             return tell(name, &view, own);
         }
@@ -48,7 +48,7 @@ async fn look(keeper: &Keeper, names: &[String], own: &Owner) -> String {
 fn tell(name: &str, view: &LockView, own: &Owner) -> String {
     let mut told = format!("waiting for `{name}`");
     let mut waiting = view.claims.iter().filter(|claim| claim.state == ClaimState::Waiting);
-    if let Some(place) = waiting.position(|claim| claim.owner.id() == own.id()) {
+    if let Some(place) = waiting.position(|claim| claim.owner == *own) {
         told.push_str(&format!(", {} in line", words::ordinal(place + 1)));
     }
     if let Some(who) = words::in_the_way(view, words::Detail::Short) {
