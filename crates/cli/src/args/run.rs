@@ -86,4 +86,5 @@ stopped, a guard process ends that group before anyone else can hold the lock. N
 (daemons, the jobs of an interactive shell), processes of other users (sudo: put it in front of lockkeeper), and a virtual \
 machine that is paused. Background processes that outlive the command are left alone.
 
-A name is used in one way at a time: plainly, with --shared and --exclusive, or with --permits and the same N.";
+A name is used in one way at a time: plainly, with --shared and --exclusive, or with --permits and the same N. A plain run \
+of names that a plain run around it holds joins that one's hold instead of waiting for it.";
