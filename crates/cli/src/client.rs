@@ -1,33 +1,54 @@
-//! From the `--store` flag to a keeper.
+//! From the store that was chosen to a keeper.
 //!
 //! Surprise: two sorts of URLs that the library accepts are refused here. `memory:` would exclude nobody, since
 //! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use lockkeeper::store::SharedStore;
 use lockkeeper::{Keeper, Owner};
 
+use crate::config::{self, Chosen, Origin};
 use crate::exit::{self, Failure};
 
+/// A store that answers, and its keeper.
+pub struct Opened {
+    pub keeper: Keeper,
+    /// The same without a keeper's layers, for those who only look.
+    pub store: SharedStore,
+    /// What tells it from other stores, for other commands on this machine.
+    pub identity: String,
+}
+
 /// Opens the store and sees that it answers.
-pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Keeper, Failure> {
-    let url = match store {
-        Some(url) => {
-            check(url)?;
-            url.to_owned()
-        }
-        None => default_store()?,
-    };
+pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Opened, Failure> {
+    let chosen = config::choose(store)?;
+    check(&chosen)?;
+    if chosen.name.origin == Origin::Default {
+        make_folder(&chosen.url.value)?;
+    }
+    let url = chosen.url.value;
     let mut builder = Keeper::builder();
     if let Some(owner) = owner {
         builder = builder.owner(owner);
     }
-    let keeper = Keeper::from(builder.with_store(lockkeeper::open(&url).await?));
+    let store = lockkeeper::open(&url).await?;
+    let keeper = Keeper::from(builder.with_store(store.clone()));
     keeper.ping().await?;
-    Ok(keeper)
+    Ok(Opened { keeper, store, identity: identity(&url) })
 }
 
-fn check(url: &str) -> Result<(), Failure> {
+/// The URL, with a relative path of a file made absolute: the same words elsewhere may mean another file.
+fn identity(url: &str) -> String {
+    let relative = url.strip_prefix("sqlite:").filter(|path| !path.starts_with('/'));
+    match (relative, std::env::current_dir()) {
+        (Some(path), Ok(folder)) => format!("sqlite:{}/{path}", folder.display()),
+        _ => url.to_owned(),
+    }
+}
+
+fn check(chosen: &Chosen) -> Result<(), Failure> {
+    let url = &chosen.url.value;
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     if scheme.eq_ignore_ascii_case("memory") {
         return Err(Failure::new(exit::USAGE, "`memory:` excludes nobody: every command has a memory of its own")
@@ -38,6 +59,10 @@ fn check(url: &str) -> Result<(), Failure> {
             .with_hint(
                 "take it out and put it into LOCKKEEPER_PASSWORD, or a file named by LOCKKEEPER_PASSWORD_FILE",
             ));
+    }
+    if let Some(file) = &chosen.password_file {
+        let message = format!("{} names a `password_file`, but `{scheme}:` stores have no password", file.origin);
+        return Err(Failure::new(exit::USAGE, message).with_hint("take it out of the config file"));
     }
     Ok(())
 }
@@ -55,26 +80,39 @@ fn has_password(rest: &str) -> bool {
     option || user
 }
 
-/// A file of the user's own, whose folder is made if need be.
-fn default_store() -> Result<String, Failure> {
+/// A URL that can be shown: one with a password in it, which is refused elsewhere, is shown up to its scheme.
+pub fn without_password(url: &str) -> String {
+    match url.split_once(':') {
+        Some((scheme, rest)) if has_password(rest) => format!("{scheme}:…"),
+        _ => url.to_owned(),
+    }
+}
+
+/// A file of the user's own.
+pub fn default_url() -> Result<String, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
     let Some(state) = state else {
         return Err(Failure::new(exit::USAGE, "there is no home directory to keep the locks in")
             .with_hint("say where with `--store sqlite:/path/locks.db`"));
     };
-    let folder = state.join("lockkeeper");
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        Failure::new(exit::STORE, format!("the folder `{}` cannot be made: {error}", folder.display()))
-            .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`")
-    })?;
-    let path = folder.join("locks.db");
+    let path = state.join("lockkeeper/locks.db");
     let Some(path) = path.to_str() else {
         return Err(Failure::new(exit::USAGE, format!("the path `{}` is not UTF-8", path.display()))
             .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`"));
     };
     // The characters that mean something in a URL.
     Ok(format!("sqlite:{}", path.replace('%', "%25").replace('?', "%3F")))
+}
+
+/// Makes the folder that the default store is in. A folder that somebody has named is theirs to make.
+fn make_folder(url: &str) -> Result<(), Failure> {
+    let path = url.trim_start_matches("sqlite:").replace("%3F", "?").replace("%25", "%");
+    let Some(folder) = Path::new(&path).parent() else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(exit::STORE, format!("the folder `{}` cannot be made: {error}", folder.display()))
+            .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`")
+    })
 }
 
 #[cfg(test)]
@@ -93,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_memory_of_ones_own_is_refused() {
-        assert!(check("memory:").is_err() && check("MEMORY:x").is_err());
-        assert!(check("sqlite:/tmp/x").is_ok());
+        let fails = |url| config::choose(Some(url)).and_then(|chosen| check(&chosen)).is_err();
+        assert!(fails("memory:") && fails("MEMORY:x") && !fails("sqlite:/tmp/x"));
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use lockkeeper::deadlock::Circle;
 use lockkeeper::limits::PAGE_ROWS;
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use lockkeeper::{Keeper, Name};
@@ -14,26 +15,33 @@ use crate::{json, words};
 
 /// Lists the locks that are held or waited for.
 pub async fn ls(keeper: &Keeper, args: &LsArgs) -> Result<u8, Failure> {
+    let views = all(keeper).await?;
+    let circles = keeper.deadlocks().await?;
+    if args.json {
+        return print_json(&json::Ls::new(&views, &circles));
+    }
+    if views.is_empty() {
+        exit::say("nobody holds or waits for a lock here", None);
+        return Ok(0);
+    }
+    print(&format!("{}\n{}", table(&views).trim_fmt(), tell_circles(&circles)))
+}
+
+/// All lines that there are.
+pub async fn all(keeper: &Keeper) -> lockkeeper::Result<Vec<LockView>> {
     let mut views: Vec<LockView> = Vec::new();
     loop {
         let page = keeper.list(views.last().map(|view| &view.name), PAGE_ROWS).await?;
         let full = page.len() == PAGE_ROWS;
         views.extend(page);
         if !full {
-            break;
+            return Ok(views);
         }
     }
-    if args.json {
-        return print_json(&json::Ls::new(&views));
-    }
-    if views.is_empty() {
-        exit::say("nobody holds or waits for a lock here", None);
-        return Ok(0);
-    }
-    print(&format!("{}\n", table(&views).trim_fmt()))
 }
 
-fn table(views: &[LockView]) -> Table {
+/// The lines as a table for people.
+pub fn table(views: &[LockView]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["NAME", "KIND", "HOLDER", "TOKEN", "HELD", "LEFT", "WAITING"]);
@@ -80,13 +88,38 @@ fn dash() -> String {
 pub async fn show(keeper: &Keeper, args: &ShowArgs) -> Result<u8, Failure> {
     Name::new(&args.name)?;
     let view = keeper.inspect(&args.name).await?;
+    let circles = circles_of(keeper, view.as_ref()).await?;
     if args.json {
-        return print_json(&json::Show::new(&args.name, view.as_ref()));
+        return print_json(&json::Show::new(&args.name, view.as_ref(), &circles));
     }
     match view {
         None => print(&format!("`{}` is free\n", args.name)),
-        Some(view) => print(&describe(&view)),
+        Some(view) => print(&format!("{}{}", describe(&view), tell_circles(&circles))),
     }
+}
+
+/// The circles that this lock is part of. Where nobody waits there is none.
+async fn circles_of(keeper: &Keeper, view: Option<&LockView>) -> lockkeeper::Result<Vec<Circle>> {
+    let Some(view) = view.filter(|view| words::waiting(view) > 0) else { return Ok(Vec::new()) };
+    let mut circles = keeper.deadlocks().await?;
+    circles.retain(|circle| circle.claims.iter().any(|stuck| stuck.name == view.name));
+    Ok(circles)
+}
+
+/// Circles for people, one on a line, with a way out.
+fn tell_circles(circles: &[Circle]) -> String {
+    let mut text = String::new();
+    for circle in circles {
+        let waits = circle.claims.iter().map(|stuck| format!("`{}` waits for `{}`", stuck.owner, stuck.name));
+        text.push_str(&format!("circle: {}\n", waits.collect::<Vec<_>>().join(", ")));
+        if let Some(first) = circle.claims.first() {
+            text.push_str(&format!(
+                "  hint: nobody in it gets on; end one of them, or `lockkeeper break {}`\n",
+                first.name
+            ));
+        }
+    }
+    text
 }
 
 fn describe(view: &LockView) -> String {
@@ -139,19 +172,27 @@ fn particulars(claim: &ClaimView) -> Vec<String> {
 
 /// One JSON object on stdout.
 pub fn print_json(value: &impl Serialize) -> Result<u8, Failure> {
-    match serde_json::to_string(value) {
-        Ok(text) => print(&format!("{text}\n")),
-        Err(error) => Err(Failure::new(exit::BUG, format!("the answer could not be written as JSON: {error}"))),
-    }
+    print(&json::line(value)?)
 }
 
 /// Data on stdout. A reader that has gone away is no fault.
 pub fn print(text: &str) -> Result<u8, Failure> {
+    put(text).map(|_| 0)
+}
+
+/// Is there still somebody who reads?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    There,
+    Gone,
+}
+
+/// Data on stdout, from somebody who stops when nobody reads.
+pub fn put(data: impl AsRef<[u8]>) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(exit::BUG, format!("the answer could not be written: {error}")))
-        }
-        _ => Ok(0),
+    match out.write_all(data.as_ref()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::new(exit::BUG, format!("the answer could not be written: {error}"))),
     }
 }

@@ -5,10 +5,13 @@
 
 mod args;
 mod breaking;
+mod cells;
 mod client;
+mod config;
 mod exit;
 mod json;
 mod look;
+mod manual;
 mod run;
 mod words;
 
@@ -31,31 +34,41 @@ fn main() -> ExitCode {
         }
     };
     let store = cli.store.as_deref();
-    let code = match &cli.action {
+    let done = match &cli.action {
         _ if cli.version => version(),
         Some(Action::Run(args)) => run::run(store, args),
-        Some(action) => look_or_break(store, action).unwrap_or_else(|failure| failure.report()),
+        Some(Action::Elect(args)) => run::elect(store, args),
+        Some(Action::Once(args)) => run::once(store, args),
+        Some(Action::Watch(args)) => run::watch(store, args),
+        Some(Action::Config(args)) => config::show(store, args),
+        Some(Action::Completions(args)) => manual::completions(args.shell),
+        Some(Action::Man(args)) => manual::page(args.command.as_deref()),
+        Some(action) => answer(store, action),
         None => {
             let _ = Cli::command().print_help();
-            exit::USAGE
+            Ok(exit::USAGE)
         }
     };
+    let code = done.unwrap_or_else(|failure| failure.report());
     // Not by returning: a thread that still waits for signals is not waited for.
     std::process::exit(code.into())
 }
 
 /// The commands that talk to the store and end.
-fn look_or_break(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
+fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::new(exit::BUG, format!("the runtime cannot be started: {error}")))?;
     runtime.block_on(async {
-        let keeper = client::connect(store, None).await?;
+        let keeper = client::connect(store, None).await?.keeper;
         let code = match action {
             Action::Ls(args) => look::ls(&keeper, args).await,
             Action::Show(args) => look::show(&keeper, args).await,
             Action::Break(args) => breaking::break_lock(&keeper, args).await,
-            Action::Run(_) => Err(Failure::new(exit::BUG, "`run` was taken for another command")),
+            Action::Limit(args) => cells::limit(&keeper, args).await,
+            Action::Counter(args) => cells::counter(&keeper, args).await,
+            Action::Cell(args) => cells::cell(&keeper, args).await,
+            _ => Err(Failure::new(exit::BUG, "a command was taken for another")),
         };
         // Nothing was taken, so there is nothing that a store which does not close could keep.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;
@@ -64,12 +77,12 @@ fn look_or_break(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
 }
 
 /// The version, and the stores that can be named with `--store`.
-fn version() -> u8 {
+fn version() -> Result<u8, Failure> {
     let stores: Vec<&str> = lockkeeper::STORES
         .iter()
         .filter(|(scheme, built_in)| *built_in && *scheme != "memory")
         .map(|(scheme, _)| *scheme)
         .collect();
     let text = format!("lockkeeper {}\nstores: {}\n", env!("CARGO_PKG_VERSION"), stores.join(" "));
-    look::print(&text).unwrap_or_else(|failure| failure.report())
+    look::print(&text)
 }

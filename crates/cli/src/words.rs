@@ -24,6 +24,16 @@ pub fn span(time: Duration) -> String {
         .collect()
 }
 
+/// Names as people are told of them: "`a`", "`a` and `b`", "`a`, `b` and 7 more".
+pub fn names(names: &[String]) -> String {
+    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match names {
+        [all @ .., last] if names.len() <= 3 && !all.is_empty() => format!("{} and `{last}`", quoted(all)),
+        [one] => format!("`{one}`"),
+        _ => format!("{} and {} more", quoted(&names[..names.len().min(2)]), names.len().saturating_sub(2)),
+    }
+}
+
 /// How much is said of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
@@ -114,6 +124,13 @@ mod tests {
         assert_eq!(said(3_600_000), "1h");
         assert_eq!(said(90_061_000), "1d1h");
         assert_eq!(said(86_401_000), "1d");
+    }
+
+    #[test]
+    fn names_are_listed_and_not_all_of_them() {
+        let said = |count: usize| names(&["a", "b", "c", "d", "e"].map(str::to_owned)[..count]);
+        assert_eq!([said(1), said(2), said(3)], ["`a`", "`a` and `b`", "`a`, `b` and `c`"]);
+        assert_eq!([said(4), said(5)], ["`a`, `b` and 2 more", "`a`, `b` and 3 more"]);
     }
 
     #[test]

@@ -5,11 +5,19 @@
 
 mod cli {
     mod basics;
+    mod configuring;
     mod crash;
+    mod doing_once;
+    mod electing;
     mod examples;
     mod exclusion;
+    mod following;
     mod looking;
+    mod manual;
+    mod nesting;
     mod pty;
+    mod sharing;
     mod support;
+    mod values;
     mod waiting;
 }

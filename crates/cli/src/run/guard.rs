@@ -7,8 +7,10 @@
 //! Surprise: it stays in the session. A session of its own adds nothing to that, and Linux makes it a scheduling
 //! group of its own (autogroup): on a busy machine such guards were left waiting for the processor for seconds.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,8 +19,8 @@ use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::group;
 use super::record::{ASKED, POSTED, Record, Watch};
+use super::{group, nest};
 
 /// How often a group that was asked to end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -26,11 +28,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The hidden mode `lockkeeper __guard`: records come on stdin, single bytes go out on stdout.
 ///
 /// Exit code 0 means that it was told it is done, or that nobody of the group is left.
-pub fn main() -> ExitCode {
+/// The folder of the sockets that inner ones ask at, if there is one, is taken away in the end: a `lockkeeper` that was
+/// killed cannot.
+pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     leave_everything();
+    let folder = args.next();
     match Guard::post() {
         Some(guard) => {
             guard.stand();
+            if let Some(folder) = folder {
+                nest::remove(Path::new(&folder));
+            }
             ExitCode::SUCCESS
         }
         // The pipe closed before there was anybody to watch; the gate has seen the same and has ended.

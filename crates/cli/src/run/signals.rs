@@ -67,6 +67,20 @@ impl Signals {
         }
     }
 
+    /// The next signal that is to end us, while there is no command that could decide about it. We stop when asked to.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when this is dropped.
+    pub async fn fatal(&mut self) -> Signal {
+        loop {
+            match self.next().await {
+                Signal::SIGTSTP => self.suffer(Signal::SIGTSTP),
+                Signal::SIGCONT | Signal::SIGWINCH => {}
+                ends => return ends,
+            }
+        }
+    }
+
     /// Does to this process, and to those it shares a job with, what the signal does by default.
     ///
     /// For a stop signal it returns when the job is continued; at once if nobody could continue it, because the

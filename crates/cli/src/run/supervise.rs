@@ -8,13 +8,14 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use lockkeeper::time::Clock;
-use lockkeeper::{Hold, Lost};
 use nix::sys::signal::Signal as Caught;
 use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::child::{self, Event};
 use super::group;
+use super::held::Held;
+use super::nest::{Outer, Word};
 use super::record::{Record, Watch};
 use super::signals::Signals;
 use super::terminal::Terminal;
@@ -27,13 +28,16 @@ const RELIEF: Duration = Duration::from_secs(5);
 
 /// A command that runs under a hold.
 pub struct Supervised<'a> {
-    pub name: &'a str,
-    pub hold: &'a Hold,
+    /// The names, as people are told of them.
+    pub title: &'a str,
+    pub held: &'a Held,
     pub child: Child,
     pub watch: Watch,
     pub warden: Warden,
     pub terminal: Option<Terminal>,
     pub signals: &'a mut Signals,
+    /// Where a `run` inside the command can join.
+    pub outer: Option<Outer>,
     /// When SIGTSTP was last passed to the command.
     pub stop_passed: Option<Instant>,
     /// Is the guard on its post?
@@ -78,29 +82,36 @@ impl Supervised<'_> {
 
     /// The loop. Answers whether the hold was lost.
     async fn until_ended(&mut self, events: &mut UnboundedReceiver<Event>) -> Result<bool, Failure> {
-        let mut lost = false;
+        let (mut lost, mut ended) = (false, false);
         loop {
-            let hold = self.hold;
-            let seen = self.watch.deadline;
+            // Those who have joined keep the hold, also when the command itself has ended.
+            if ended && (lost || self.outer.as_ref().is_none_or(Outer::is_idle)) {
+                return Ok(lost);
+            }
+            let (held, watch) = (self.held, self.watch);
             tokio::select! {
                 biased;
-                event = events.recv() => match event {
+                event = events.recv(), if !ended => match event {
                     Some(Event::Stopped(signal)) => self.stopped(signal, lost).await,
                     Some(Event::Ended) | None => {
                         // The end may be our guard's doing, seen before anything else by a `lockkeeper` that slept.
-                        if !lost && !hold.is_held() {
-                            self.lost(&hold.lost().await).await?;
+                        if !lost && !held.is_held() {
+                            self.lost(&held.lost().await).await?;
                             lost = true;
                         }
-                        return Ok(lost);
+                        ended = true;
+                        if let Some(outer) = &mut self.outer {
+                            outer.stop();
+                        }
                     }
                 },
-                why = hold.lost(), if !lost => {
+                why = held.lost(), if !lost => {
                     lost = true;
                     self.lost(&why).await?;
                 }
-                deadline = hold.deadline_after(seen), if !lost => {
-                    self.watch = Watch::new(self.watch.group, deadline, Clock::system().now());
+                deadline = held.deadline_after(watch.deadline), if !lost => {
+                    self.watch = Watch::new(watch.group, deadline, Clock::system().now());
+                    self.tell_inners(&Word::Deadline(deadline.as_nanos()));
                     self.tell(Record::Watch(self.watch)).await?;
                 }
                 news = self.warden.news(), if self.guarded => match news {
@@ -109,22 +120,31 @@ impl Supervised<'_> {
                     News::Ended(true) => self.guarded = false,
                     News::Ended(false) => self.replace_guard(lost).await?,
                 },
+                () = joined(&mut self.outer, held, watch), if !lost => {}
                 caught = self.signals.next() => self.pass(caught),
             }
         }
     }
 
     /// The hold is gone: whoever is left of the command is ended.
-    async fn lost(&mut self, why: &Lost) -> Result<(), Failure> {
+    async fn lost(&mut self, why: &str) -> Result<(), Failure> {
+        // They are to know before the guard's signals reach them, or they would take these for the user's.
+        self.tell_inners(&Word::Lost(why.to_owned()));
         exit::say(&format!("lockkeeper: {why}; the command is ended"), None);
         self.tell(Record::Lost).await
+    }
+
+    fn tell_inners(&mut self, word: &Word) {
+        if let Some(outer) = &mut self.outer {
+            outer.tell(word);
+        }
     }
 
     /// The guard has sent TERM, since the store has not answered for long or the time given is over.
     fn asked_to_end(&mut self) {
         self.asked = true;
-        let left = words::span(Clock::system().now().until(self.hold.deadline()));
-        exit::say(&format!("lockkeeper: `{}` runs out in {left}; the command was asked to end", self.name), None);
+        let left = words::span(Clock::system().now().until(self.held.deadline()));
+        exit::say(&format!("lockkeeper: {} runs out in {left}; the command was asked to end", self.title), None);
     }
 
     /// Passes a signal to the command, which decides what comes of it.
@@ -158,15 +178,15 @@ impl Supervised<'_> {
         if lost {
             return;
         }
-        let left = words::span(Clock::system().now().until(self.hold.deadline()));
+        let left = words::span(Clock::system().now().until(self.held.deadline()));
         let hint = "continue it before that, or it is ended";
-        exit::say(&format!("lockkeeper: stopped; `{}` stays taken for {left} and no longer", self.name), Some(hint));
+        exit::say(&format!("lockkeeper: stopped; {} stays taken for {left} and no longer", self.title), Some(hint));
         self.signals.suffer(match signal {
             Signal::TTIN if !asked => Caught::SIGTTIN,
             Signal::TTOU if !asked => Caught::SIGTTOU,
             _ => Caught::SIGTSTP,
         });
-        if !self.hold.is_held() {
+        if !self.held.is_held() {
             // The guard has ended the group, or is about to.
             return;
         }
@@ -205,7 +225,7 @@ impl Supervised<'_> {
             self.guarded = false;
             return Ok(());
         }
-        match Warden::post(self.watch).await {
+        match Warden::post(self.watch, self.outer.as_ref().map(Outer::folder)).await {
             Ok(warden) => {
                 std::mem::replace(&mut self.warden, warden).dismiss();
                 Ok(())
@@ -251,6 +271,14 @@ impl Supervised<'_> {
                 News::Ended(well) => return well,
             }
         }
+    }
+}
+
+/// News of those who join, where anybody can.
+async fn joined(outer: &mut Option<Outer>, held: &Held, watch: Watch) {
+    match outer {
+        Some(outer) => outer.news(held, watch).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use lockkeeper::store::{ClaimState, LockView};
+use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use lockkeeper::{Keeper, Owner};
 
 use crate::{exit, words};
@@ -18,16 +18,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often the same thing is said again where lines cannot be taken back.
 const REPEAT_EVERY: Duration = Duration::from_secs(10);
 
-/// Tells of the line until it is dropped.
-pub async fn narrate(keeper: &Keeper, name: &str, own: &Owner) -> Infallible {
+/// Tells of the line until it is dropped; of several names, of the one whose line we stand in.
+pub async fn narrate(keeper: &Keeper, names: &[String], own: &Owner) -> Infallible {
     tokio::time::sleep(QUIET).await;
     let mut line = Line::new();
     loop {
-        // A store that does not answer is the waiting's own business.
-        let told = match keeper.inspect(name).await {
-            Ok(Some(view)) => tell(name, &view, own),
-            _ => format!("waiting for `{name}`"),
-        };
+        let told = look(keeper, names, own).await;
         for _ in 0..5 {
             line.show(&told);
             tokio::time::sleep(LOOK_EVERY / 5).await;
@@ -35,12 +31,24 @@ pub async fn narrate(keeper: &Keeper, name: &str, own: &Owner) -> Infallible {
     }
 }
 
+async fn look(keeper: &Keeper, names: &[String], own: &Owner) -> String {
+    for name in names {
+        // A store that does not answer is the waiting's own business.
+        let Ok(Some(view)) = keeper.inspect(name).await else { continue };
+        let here = |claim: &ClaimView| claim.owner == *own && claim.state == ClaimState::Waiting;
+        if names.len() == 1 || view.claims.iter().any(here) {
+            return tell(name, &view, own);
+        }
+    }
+    format!("waiting for {}", words::names(names))
+}
+
 /// One sentence: what we wait for, our place in the line, and who is in the way; what matters most comes first,
 /// because a narrow terminal cuts the end off.
 fn tell(name: &str, view: &LockView, own: &Owner) -> String {
     let mut told = format!("waiting for `{name}`");
     let mut waiting = view.claims.iter().filter(|claim| claim.state == ClaimState::Waiting);
-    if let Some(place) = waiting.position(|claim| claim.owner.id() == own.id()) {
+    if let Some(place) = waiting.position(|claim| claim.owner == *own) {
         told.push_str(&format!(", {} in line", words::ordinal(place + 1)));
     }
     if let Some(who) = words::in_the_way(view, words::Detail::Short) {

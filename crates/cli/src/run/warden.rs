@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
@@ -35,12 +36,13 @@ pub struct Warden {
 }
 
 impl Warden {
-    /// Starts a guard and returns when it has said that it watches.
-    pub async fn post(watch: Watch) -> io::Result<Self> {
+    /// Starts a guard and returns when it has said that it watches. It takes `folder` away in the end.
+    pub async fn post(watch: Watch, folder: Option<&Path>) -> io::Result<Self> {
         let mut child = Command::new(super::own_executable()?)
             .arg(super::GUARD)
             // From its first moment, so that no key pressed meanwhile reaches it.
             .process_group(0)
+            .args(folder)
             // No password, no preload, nothing of the command's.
             .env_clear()
             .stdin(Stdio::piped())

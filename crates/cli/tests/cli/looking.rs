@@ -9,12 +9,12 @@ use super::support::{Den, output, start, text, until};
 const HOLD: &str = "read line < /dev/null; exec sleep 1000";
 
 /// Replaces what differs from run to run by its type, so that names and types of all fields are compared.
-fn redact(value: &mut Value) {
+pub fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "claim" | "token" | "host" if value.is_string() => *value = json!(format!("<{name}>")),
+                    "claim" | "token" | "host" | "version" if value.is_string() => *value = json!(format!("<{name}>")),
                     "pid" => *value = json!("<number>"),
                     name if name.ends_with("_ms") && value.is_u64() => *value = json!("<ms>"),
                     _ => redact(value),
@@ -36,7 +36,7 @@ fn printed(den: &Den, args: &[&str]) -> Value {
     value
 }
 
-fn claim(state: &str, label: &str, note: &str) -> Value {
+pub fn claim(state: &str, label: &str, note: &str) -> Value {
     let waiting = state == "waiting";
     json!({
         "claim": "<claim>",
@@ -54,9 +54,10 @@ fn claim(state: &str, label: &str, note: &str) -> Value {
 #[test]
 fn json_of_ls_and_show() {
     let den = Den::new();
-    assert_eq!(printed(&den, &["ls", "--json"]), json!({ "schema": "lockkeeper.ls/1", "rows": [] }));
+    assert_eq!(printed(&den, &["ls", "--json"]), json!({ "schema": "lockkeeper.ls/1", "rows": [], "circles": [] }));
     let free = json!({
-        "schema": "lockkeeper.show/1", "name": "a", "state": "free", "kind": null, "capacity": null, "claims": []
+        "schema": "lockkeeper.show/1", "name": "a", "state": "free", "kind": null, "capacity": null, "claims": [],
+        "circles": [],
     });
     assert_eq!(printed(&den, &["show", "a", "--json"]), free);
 
@@ -67,10 +68,11 @@ fn json_of_ls_and_show() {
         "name": "a", "kind": "mutex", "capacity": 1, "state": "held",
         "holders": [claim("holding", "first", "ä\nb")], "waiting": 1,
     });
-    assert_eq!(printed(&den, &["ls", "--json"]), json!({ "schema": "lockkeeper.ls/1", "rows": [row] }));
+    assert_eq!(printed(&den, &["ls", "--json"]), json!({ "schema": "lockkeeper.ls/1", "rows": [row], "circles": [] }));
     let shown = json!({
         "schema": "lockkeeper.show/1", "name": "a", "state": "held", "kind": "mutex", "capacity": 1,
         "claims": [claim("holding", "first", "ä\nb"), claim("waiting", "second", "")],
+        "circles": [],
     });
     assert_eq!(printed(&den, &["show", "a", "--json"]), shown);
 }
@@ -141,4 +143,34 @@ fn breaking_what_nobody_holds_is_no_failure() {
     let den = Den::new();
     let empty = json!({ "schema": "lockkeeper.break/1", "name": "a", "now": false, "reason": null, "broken": [] });
     assert_eq!(printed(&den, &["break", "a", "--json"]), empty);
+}
+
+#[test]
+fn a_circle_is_named() {
+    let den = Den::new();
+    // Each holds one and wants the other: the inner run is one line of work with the outer one.
+    let nested = |own: &str, other: &str| {
+        let script =
+            format!("echo > in-{own}; until [ -e in-{other} ]; do sleep 0.02; done; \"$LK\" run {other} -- true");
+        let mut command = den.run([own, "--", "sh", "-c", &script]);
+        start(command.env("LK", env!("CARGO_BIN_EXE_lockkeeper")))
+    };
+    let both = [nested("a", "b"), nested("b", "a")];
+    until("both wait", || den.waiting("a") == 1 && den.waiting("b") == 1);
+    let wait = |name: &str| {
+        json!({
+            "name": name, "claim": "<claim>", "owner": { "host": "<host>", "pid": "<number>", "label": "true" }
+        })
+    };
+    for args in [&["ls", "--json"][..], &["show", "a", "--json"], &["show", "b", "--json"]] {
+        let mut circles = printed(&den, args)["circles"].take();
+        // The smallest claim id is first, which is a matter of luck.
+        circles[0]["waits"].as_array_mut().expect("a list").sort_by_key(|wait| wait["name"].to_string());
+        assert_eq!(circles, json!([{ "waits": [wait("a"), wait("b")] }]));
+    }
+    for args in [&["ls"][..], &["show", "a"]] {
+        let said = text(&output(den.lockkeeper().args(args)).stdout);
+        assert!(said.contains("\ncircle: `") && said.contains("waits for `b`") && said.contains("  hint: "), "{said}");
+    }
+    drop(both);
 }

@@ -312,6 +312,23 @@ fn stopped_past_its_lease_it_is_lost() {
 }
 
 #[test]
+fn watch_redraws_its_table_in_place() {
+    let den = Den::new();
+    let mut shell = Shell::new(&den);
+    shell.line("$LK watch");
+    shell.expect("nobody holds or waits");
+    let holder = den.holder("x", &["--label", "one"], "read line < /dev/null; exec sleep 1000");
+    shell.expect("\x1b[1A\r\x1b[JNAME");
+    shell.expect("(one)");
+    // The times tick, so it is drawn again: two lines up.
+    shell.expect("\x1b[2A\r\x1b[JNAME");
+    shell.press(CTRL_C);
+    shell.expect("ready> ");
+    shell.expect_code(130);
+    drop(holder);
+}
+
+#[test]
 fn keys_while_waiting_stop_it_or_leave_the_line() {
     let den = Den::new();
     let _holder = den.holder("x", &[], "read line < /dev/null; exec sleep 1000");

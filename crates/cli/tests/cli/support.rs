@@ -44,6 +44,7 @@ impl Den {
             command.env_remove(name);
         }
         command.env("LOCKKEEPER_STORE", self.store()).current_dir(&self.folder);
+        command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_RUNTIME_DIR", &self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

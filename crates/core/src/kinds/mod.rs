@@ -20,7 +20,7 @@ pub use election::{Election, Leader, Leadership, Observer};
 pub use limiter::{Decision, Limiter};
 pub use multi::{Multi, MultiHold};
 pub use mutex::Mutex;
-pub use once::{Once, Run};
+pub use once::{Begun, Once, OnceHold, Run};
 pub use rwlock::{RwLock, WriteHold};
 pub use semaphore::Semaphore;
 pub(crate) use terms::Shape;

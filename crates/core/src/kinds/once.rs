@@ -4,6 +4,8 @@
 //! the *record* that happens at most once. A run that died half-way leaves none and is taken again, unless
 //! [`never_again`](Once::never_again) was asked for; only then "at most once" holds for the run itself.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,31 +132,50 @@ impl Once {
         F: Future<Output = Result<Vec<u8>, E>>,
         E: From<Error>,
     {
-        if let Some(result) = self.recorded().await? {
-            return Ok(Run::Recorded(result));
+        let hold = match self.begin().await? {
+            Begun::Go(hold) => hold,
+            Begun::Settled(run) => return Ok(run),
+        };
+        match hold.run(work(&hold)).await {
+            Ok(Ok(result)) => {
+                hold.record(&result).await?;
+                Ok(Run::Ran(result))
+            }
+            Ok(Err(error)) => {
+                hold.release().await?;
+                Err(error)
+            }
+            Err(lost) => Err(Error::from(lost).into()),
         }
-        let Some(hold) = self.take().await? else { return Ok(Run::Running) };
+    }
+
+    /// The first half of [`run`](Self::run), for work that does not fit into a future: takes the key if it is to be run.
+    ///
+    /// # Errors
+    /// As for [`Mutex::lock`](super::Mutex::lock).
+    pub async fn begin(&self) -> Result<Begun> {
+        if let Some(result) = self.recorded().await? {
+            return Ok(Begun::Settled(Run::Recorded(result)));
+        }
+        let Some(hold) = self.take().await? else { return Ok(Begun::Settled(Run::Running)) };
         let cell = self.cell.fenced(&hold)?;
         if let Some(settled) = self.settled(&cell).await? {
             hold.release().await?;
-            return Ok(settled);
+            return Ok(Begun::Settled(settled));
         }
-        let result = match hold.run(work(&hold)).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(error)) => {
-                if self.never_again {
-                    // It failed and said so, which is not dying: somebody may try again.
-                    cell.write(None).await?;
-                }
-                hold.release().await?;
-                return Err(error);
-            }
-            Err(lost) => return Err(Error::from(lost).into()),
-        };
-        cell.write(Some(&marked(DONE, &result))).await?;
-        // The record stands; whether the release was confirmed changes nothing for the caller.
-        hold.release().await.ok();
-        Ok(Run::Ran(result))
+        Ok(Begun::Go(OnceHold { hold, cell, never_again: self.never_again }))
+    }
+
+    /// Forgets the record, or that a run died, so that the next call runs again. Waits for a run that is under way.
+    ///
+    /// # Errors
+    /// As for [`Mutex::lock`](super::Mutex::lock).
+    pub async fn forget(&self) -> Result<()> {
+        let hold = self.terms.lock(SHAPE).await?;
+        let cell = self.cell.fenced(&hold)?;
+        cell.read().await?;
+        cell.write(None).await?;
+        hold.release().await
     }
 
     async fn take(&self) -> Result<Option<Hold>> {
@@ -177,6 +198,57 @@ impl Once {
             cell.write(Some(&marked(STARTED, &[]))).await?;
         }
         Ok(None)
+    }
+}
+
+/// What [`Once::begin`] came to.
+#[derive(Debug)]
+pub enum Begun {
+    /// Run it now.
+    Go(OnceHold),
+    /// There is nothing to run.
+    Settled(Run),
+}
+
+/// A [`Hold`] on a key whose run is under way; dropped without a record, the key is free for another run.
+#[must_use = "dropping a hold releases the key"]
+pub struct OnceHold {
+    hold: Hold,
+    cell: FencedCell,
+    never_again: bool,
+}
+
+impl OnceHold {
+    /// Records the result of the run and releases the key.
+    ///
+    /// # Errors
+    /// `Lost` if the key was lost before the result was recorded.
+    pub async fn record(self, result: &[u8]) -> Result<()> {
+        self.cell.write(Some(&marked(DONE, result))).await?;
+        // The record stands; whether the release was confirmed changes nothing for the caller.
+        self.hold.release().await.ok();
+        Ok(())
+    }
+
+    /// Releases the key without a record: the run failed and said so, which is not dying, and another may try.
+    pub async fn release(self) -> Result<()> {
+        if self.never_again {
+            self.cell.write(None).await?;
+        }
+        self.hold.release().await
+    }
+}
+
+impl fmt::Debug for OnceHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnceHold").field(&self.hold).finish()
+    }
+}
+
+impl Deref for OnceHold {
+    type Target = Hold;
+    fn deref(&self) -> &Hold {
+        &self.hold
     }
 }
 

@@ -1,0 +1,232 @@
+//! Which store is meant: flag, then environment, then your config file, then the host's, then the default.
+//!
+//! Surprise: a URL on the command line or in the environment asks no file at all, so a broken file does not stop it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::args::ConfigArgs;
+use crate::client;
+use crate::exit::{self, Failure};
+use crate::json;
+use crate::look::{print, print_json};
+
+/// The host's file.
+const HOST_FILE: &str = "/etc/lockkeeper/config.toml";
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Flag,
+    Environment,
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("the flag --store"),
+            Self::Environment => f.write_str("the variable LOCKKEEPER_STORE"),
+            Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// A setting and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    pub value: T,
+    pub origin: Origin,
+}
+
+/// The store that is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The name it was chosen by, if not by a URL; and who chose it.
+    pub name: Setting<Option<String>>,
+    pub url: Setting<String>,
+    pub password_file: Option<Setting<PathBuf>>,
+}
+
+/// One config file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The store to use when none is asked for: a name from below, or a URL.
+    default: Option<String>,
+    #[serde(default)]
+    store: BTreeMap<String, Store>,
+}
+
+/// `[store.NAME]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Store {
+    url: String,
+    password_file: Option<PathBuf>,
+}
+
+/// The files there are, the one that counts first.
+type Files = Vec<(PathBuf, File)>;
+
+/// Finds out which store is meant.
+pub fn choose(flag: Option<&str>) -> Result<Chosen, Failure> {
+    let variable = std::env::var_os("LOCKKEEPER_STORE").filter(|text| !text.is_empty()).map(|text| text.into_string());
+    let variable = variable.transpose().map_err(|_| Failure::new(exit::USAGE, "LOCKKEEPER_STORE is not UTF-8"))?;
+    let asked = match (flag, variable) {
+        (Some(flag), _) => Some((flag.to_owned(), Origin::Flag)),
+        (None, Some(variable)) => Some((variable, Origin::Environment)),
+        (None, None) => None,
+    };
+    match asked {
+        Some((url, origin)) if url.contains(':') => Ok(by_url(url, origin)),
+        asked => choose_from(asked, &read(&places())?),
+    }
+}
+
+fn by_url(url: String, origin: Origin) -> Chosen {
+    let name = Setting { value: None, origin: origin.clone() };
+    Chosen { name, url: Setting { value: url, origin }, password_file: None }
+}
+
+fn choose_from(asked: Option<(String, Origin)>, files: &Files) -> Result<Chosen, Failure> {
+    let default = || {
+        let mut defaults = files.iter().filter_map(|(path, file)| Some((path, file.default.clone()?)));
+        defaults.next().map(|(path, name)| (name, Origin::File(path.clone())))
+    };
+    let Some((name, origin)) = asked.or_else(default) else {
+        return Ok(by_url(client::default_url()?, Origin::Default));
+    };
+    if name.contains(':') {
+        return Ok(by_url(name, origin));
+    }
+    let Some((path, store)) = files.iter().find_map(|(path, file)| Some((path, file.store.get(&name)?))) else {
+        return Err(unknown(&name, &origin, files));
+    };
+    let from = Origin::File(path.clone());
+    let password_file = store.password_file.clone().map(|value| Setting { value, origin: from.clone() });
+    let url = Setting { value: store.url.clone(), origin: from };
+    Ok(Chosen { name: Setting { value: Some(name), origin }, url, password_file })
+}
+
+fn unknown(name: &str, origin: &Origin, files: &Files) -> Failure {
+    let known: Vec<&str> = files.iter().flat_map(|(_, file)| file.store.keys().map(String::as_str)).collect();
+    let hint = match known.as_slice() {
+        [] => format!("write a URL such as `sqlite:/path/locks.db`, or add `[store.{name}]` to a config file"),
+        known => format!("the config files have: {}; or write a URL such as `sqlite:/path/locks.db`", known.join(", ")),
+    };
+    Failure::new(exit::USAGE, format!("there is no store `{name}` in the config files ({origin} asks for it)"))
+        .with_hint(hint)
+}
+
+/// Where config files may be.
+fn places() -> Vec<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    own.map(|own| own.join("lockkeeper/config.toml")).into_iter().chain([HOST_FILE.into()]).collect()
+}
+
+fn read(places: &[PathBuf]) -> Result<Files, Failure> {
+    let mut files = Files::new();
+    for path in places {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(Failure::new(exit::USAGE, format!("`{}` cannot be read: {error}", path.display()))
+                    .with_hint("a store given as a URL by `--store` needs no config file"));
+            }
+        };
+        files.push((path.clone(), parse(path, &text)?));
+    }
+    Ok(files)
+}
+
+fn parse(path: &Path, text: &str) -> Result<File, Failure> {
+    let wrong = |at: Option<usize>, what: &str| {
+        let line = at.map(|at| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count());
+        let place = line.map_or_else(|| path.display().to_string(), |line| format!("{}:{line}", path.display()));
+        Failure::new(exit::USAGE, format!("{place}: {}", what.trim_end().replace('\n', ", ")))
+            .with_hint("it may hold `default = \"NAME\"` and tables `[store.NAME]` with `url` and `password_file`")
+    };
+    let file: File =
+        toml::from_str(text).map_err(|error| wrong(error.span().map(|span| span.start), error.message()))?;
+    for (name, store) in &file.store {
+        if name.contains(':') {
+            return Err(wrong(text.find(name.as_str()), &format!("`{name}` has a colon, so `--store` cannot name it")));
+        }
+        if !store.url.contains(':') {
+            let what = format!("the url of `{name}` is not one; it begins like `sqlite:`");
+            return Err(wrong(text.find(store.url.as_str()), &what));
+        }
+    }
+    Ok(file)
+}
+
+/// `config`: what is in effect, and why.
+pub fn show(flag: Option<&str>, args: &ConfigArgs) -> Result<u8, Failure> {
+    let chosen = choose(flag)?;
+    let files: Vec<(PathBuf, bool)> = places().into_iter().map(|path| (path.clone(), path.exists())).collect();
+    let none = || "-".to_owned();
+    let password_file = chosen.password_file.as_ref();
+    let rows = [
+        ("store", chosen.name.value.clone(), &chosen.name.origin),
+        ("url", Some(client::without_password(&chosen.url.value)), &chosen.url.origin),
+        (
+            "password_file",
+            password_file.map(|file| file.value.display().to_string()),
+            password_file.map_or(&Origin::Default, |file| &file.origin),
+        ),
+    ];
+    if args.json {
+        return print_json(&json::Config::new(&rows, &files));
+    }
+    let mut text = String::new();
+    for (setting, value, origin) in rows {
+        text.push_str(&format!("{setting} = {}  ({origin})\n", value.unwrap_or_else(none)));
+    }
+    for (path, found) in files {
+        text.push_str(&format!("file {}: {}\n", path.display(), if found { "read" } else { "not there" }));
+    }
+    print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: &str = "default = 'prod'\n[store.prod]\nurl = 'sqlite:/user.db'\n";
+    const HOST: &str = "default = 'other'\n[store.prod]\nurl = 'sqlite:/host.db'\n[store.other]\nurl = 'x:y'\n";
+
+    fn files(texts: &[(&str, &str)]) -> Files {
+        texts.iter().map(|(path, text)| (path.into(), parse(Path::new(path), text).expect("a file"))).collect()
+    }
+
+    #[test]
+    fn the_users_file_comes_first_and_both_count() {
+        let both = files(&[("user", USER), ("host", HOST)]);
+        let chosen = choose_from(None, &both).expect("a store");
+        assert_eq!((chosen.url.value.as_str(), chosen.url.origin), ("sqlite:/user.db", Origin::File("user".into())));
+        let other = choose_from(Some(("other".into(), Origin::Flag)), &both).expect("a store");
+        assert_eq!((other.url.value.as_str(), other.url.origin), ("x:y", Origin::File("host".into())));
+        assert_eq!(other.name, Setting { value: Some("other".into()), origin: Origin::Flag });
+        let host = choose_from(None, &files(&[("host", HOST)])).expect("a store");
+        assert_eq!(host.name.value.as_deref(), Some("other"));
+        assert!(choose_from(Some(("nobody".into(), Origin::Flag)), &both).is_err());
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        let bad = ["defualt = 'x'", "[store.a]\nurl = 'a:b'\nport = 1", "[store.a]", "[store.a]\nurl = 'ab'", "[x"];
+        for text in bad {
+            assert!(parse(Path::new("f"), text).is_err(), "{text}");
+        }
+        assert!(parse(Path::new("f"), "[store.'a:b']\nurl = 'c:d'").is_err());
+        assert!(parse(Path::new("f"), "").is_ok());
+    }
+}
