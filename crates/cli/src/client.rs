@@ -3,12 +3,12 @@
 //! Surprise: two sorts of URLs that the library accepts are refused here. `memory:` would exclude nobody, since
 //! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lockkeeper::store::SharedStore;
 use lockkeeper::{Keeper, Owner};
 
-use crate::config::{self, Chosen, Origin};
+use crate::config::{self, Chosen};
 use crate::exit::{self, Failure};
 
 /// A store that answers, and its keeper.
@@ -24,9 +24,6 @@ pub struct Opened {
 pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Opened, Failure> {
     let chosen = config::choose(store)?;
     check(&chosen)?;
-    if chosen.name.origin == Origin::Default {
-        make_folder(&chosen.url.value)?;
-    }
     let url = chosen.url.value;
     let mut builder = Keeper::builder();
     if let Some(owner) = owner {
@@ -103,16 +100,6 @@ pub fn default_url() -> Result<String, Failure> {
     };
     // The characters that mean something in a URL.
     Ok(format!("sqlite:{}", path.replace('%', "%25").replace('?', "%3F")))
-}
-
-/// Makes the folder that the default store is in. A folder that somebody has named is theirs to make.
-fn make_folder(url: &str) -> Result<(), Failure> {
-    let path = url.trim_start_matches("sqlite:").replace("%3F", "?").replace("%25", "%");
-    let Some(folder) = Path::new(&path).parent() else { return Ok(()) };
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(exit::STORE, format!("the folder `{}` cannot be made: {error}", folder.display()))
-            .with_hint("say where to keep the locks with `--store sqlite:/path/locks.db`")
-    })
 }
 
 #[cfg(test)]
