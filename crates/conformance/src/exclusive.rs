@@ -1,11 +1,13 @@
-//! Three locks that are one: a mutex, a semaphore of one permit, and a write lock. The laws of the mutex run on each.
+//! Locks that are one: a mutex, a semaphore of one permit, a write lock, and a mutex as threads take it. The laws of the
+//! mutex run on each.
 
 use std::time::Duration;
 
+use lockkeeper::blocking;
 use lockkeeper_core::kinds::{Mutex, RwLock, Semaphore};
 use lockkeeper_core::{Hold, Keeper, LockKind, Result, limits};
 
-/// Which of the three.
+/// Which of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exclusive {
     /// A mutex.
@@ -14,6 +16,8 @@ pub enum Exclusive {
     Semaphore,
     /// A read-write lock, taken to write.
     Write,
+    /// A mutex that a thread takes, by the blocking API.
+    Blocking,
 }
 
 impl Exclusive {
@@ -23,13 +27,14 @@ impl Exclusive {
             Self::Mutex => "mutex",
             Self::Semaphore => "semaphore(1)",
             Self::Write => "write lock",
+            Self::Blocking => "blocking",
         }
     }
 
     /// Kind, weight and capacity of its claims.
     pub(crate) fn numbers(self) -> (LockKind, u32, u32) {
         match self {
-            Self::Mutex => (LockKind::Mutex, 1, 1),
+            Self::Mutex | Self::Blocking => (LockKind::Mutex, 1, 1),
             Self::Semaphore => (LockKind::Semaphore, 1, 1),
             Self::Write => (LockKind::ReadWrite, limits::PERMITS_MAX, limits::PERMITS_MAX),
         }
@@ -37,7 +42,8 @@ impl Exclusive {
 
     /// From its word, as [`word`](Self::word) gives it.
     pub fn named(word: &str) -> Option<Self> {
-        [Self::Mutex, Self::Semaphore, Self::Write].into_iter().find(|exclusive| exclusive.word() == word)
+        let all = [Self::Mutex, Self::Semaphore, Self::Write, Self::Blocking];
+        all.into_iter().find(|exclusive| exclusive.word() == word)
     }
 
     /// The lock itself.
@@ -46,11 +52,15 @@ impl Exclusive {
             Self::Mutex => Lock::Mutex(keeper.mutex(name)),
             Self::Semaphore => Lock::Semaphore(keeper.semaphore(name, 1)),
             Self::Write => Lock::Write(keeper.rwlock(name)),
+            Self::Blocking => {
+                let keeper = blocking::Keeper::around(keeper.clone()).expect("a thread for the blocking keeper");
+                Lock::Blocking(keeper.mutex(name))
+            }
         }
     }
 }
 
-/// A lock that is one of the three, with the methods that laws need.
+/// A lock that is one of these, with the methods that laws need.
 #[derive(Clone)]
 pub enum Lock {
     /// A mutex.
@@ -59,18 +69,21 @@ pub enum Lock {
     Semaphore(Semaphore),
     /// A write lock.
     Write(RwLock),
+    /// A mutex that a thread takes.
+    Blocking(blocking::Mutex),
 }
 
 macro_rules! passed_on {
     ($($name:ident($($value:ident: $type:ty)?)),+) => {
         $(
-            #[doc = concat!("As the method `", stringify!($name), "` of the three.")]
+            #[doc = concat!("As the method `", stringify!($name), "` of each.")]
             #[must_use]
             pub fn $name(self $(, $value: $type)?) -> Self {
                 match self {
                     Self::Mutex(lock) => Self::Mutex(lock.$name($($value)?)),
                     Self::Semaphore(lock) => Self::Semaphore(lock.$name($($value)?)),
                     Self::Write(lock) => Self::Write(lock.$name($($value)?)),
+                    Self::Blocking(lock) => Self::Blocking(lock.$name($($value)?)),
                 }
             }
         )+
@@ -95,6 +108,7 @@ impl Lock {
             Self::Mutex(lock) => lock.lock().await,
             Self::Semaphore(lock) => lock.acquire().await,
             Self::Write(lock) => lock.write().await.map(Hold::from),
+            Self::Blocking(lock) => on_a_thread(lock, blocking::Mutex::lock).await.map(Hold::from),
         }
     }
 
@@ -104,6 +118,17 @@ impl Lock {
             Self::Mutex(lock) => lock.try_lock().await,
             Self::Semaphore(lock) => lock.try_acquire().await,
             Self::Write(lock) => Ok(lock.try_write().await?.map(Hold::from)),
+            Self::Blocking(lock) => Ok(on_a_thread(lock, blocking::Mutex::try_lock).await?.map(Hold::from)),
         }
     }
+}
+
+/// Takes a lock on a thread that may block.
+async fn on_a_thread<T, F>(lock: &blocking::Mutex, take: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&blocking::Mutex) -> Result<T> + Send + 'static,
+{
+    let lock = lock.clone();
+    tokio::task::spawn_blocking(move || take(&lock)).await.expect("the thread does not panic")
 }

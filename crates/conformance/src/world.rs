@@ -160,6 +160,14 @@ impl World {
         if any_of.contains(has) { Ok(()) } else { Err(Skip(format!("it promises {has:?}, the law needs {any_of:?}"))) }
     }
 
+    /// Skips the law where a lock is taken by a thread.
+    pub fn needs_cancelling(&self) -> Outcome {
+        match self.0.exclusive {
+            Exclusive::Blocking => Err(Skip("a thread that waits cannot be cancelled".into())),
+            _ => Ok(()),
+        }
+    }
+
     /// Skips the law where calls get lost.
     pub fn needs_every_call(&self) -> Outcome {
         if self.0.flaky { Err(Skip("calls are lost on purpose here".into())) } else { Ok(()) }

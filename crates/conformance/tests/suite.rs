@@ -70,9 +70,11 @@ fn memory_when_late() -> World {
 
 suite!(sqlite, sqlite());
 exclusive_suite!(sqlite_semaphore_of_one, sqlite().exclusive(Exclusive::Semaphore));
+exclusive_suite!(sqlite_blocking, sqlite().exclusive(Exclusive::Blocking));
 exclusive_suite!(sqlite_write_lock, sqlite().exclusive(Exclusive::Write));
 suite!(memory, on("memory", Memory::shared()));
 exclusive_suite!(memory_semaphore_of_one, on("memory", Memory::shared()).exclusive(Exclusive::Semaphore));
+exclusive_suite!(memory_blocking, on("memory", Memory::shared()).exclusive(Exclusive::Blocking));
 exclusive_suite!(memory_write_lock, on("memory", Memory::shared()).exclusive(Exclusive::Write));
 suite!(check, under("memory+check", Check::default()));
 suite!(timeout, under("memory+timeout", Timeout { after: Duration::from_secs(10) }));

@@ -69,6 +69,7 @@ pub async fn a_missed_wake_up_costs_one_interval(world: World) -> Outcome {
 
 /// C6: a waiter that is cancelled is out of the line soon, and the next one is not held up by it.
 pub async fn a_cancelled_wait_leaves_the_line(world: World) -> Outcome {
+    world.needs_cancelling()?;
     let (keeper, store, name) = (world.keeper().await, world.store().await, world.name());
     let holder = world.claim();
     hold(&store, &name, &holder).await;
@@ -84,6 +85,7 @@ pub async fn a_cancelled_wait_leaves_the_line(world: World) -> Outcome {
 
 /// C6: dropped after any number of polls, `lock()` leaves no claim; free, and with a holder that goes meanwhile.
 pub async fn a_dropped_lock_future_leaves_nothing(world: World) -> Outcome {
+    world.needs_cancelling()?;
     let (keeper, store) = (world.keeper().await, world.store().await);
     for contended in [false, true] {
         for polls in 0.. {

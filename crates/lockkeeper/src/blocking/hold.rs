@@ -136,6 +136,13 @@ impl Hold {
     }
 }
 
+/// The same hold for async code.
+impl From<Hold> for crate::Hold {
+    fn from(hold: Hold) -> Self {
+        hold.inner
+    }
+}
+
 impl WriteHold {
     /// Becomes a reader without letting any writer in between; the token stays the same.
     ///
