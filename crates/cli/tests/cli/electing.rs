@@ -1,13 +1,10 @@
 //! `elect`: one leads, the others see who.
 
-use std::io::{BufRead, BufReader, Lines};
-use std::process::ChildStdout;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::looking::redact;
-use super::support::{Den, Started, output, start, text, until};
+use super::support::{Den, Said, Started, output, start, text, until};
 
 const HOLD: &str = "read line < /dev/null; exec sleep 1000";
 
@@ -24,10 +21,10 @@ fn leader(den: &Den, mark: &str, args: &[&str]) -> Started {
     started
 }
 
-fn watcher(den: &Den, args: &[&str]) -> (Started, Lines<BufReader<ChildStdout>>) {
+fn watcher(den: &Den, args: &[&str]) -> (Started, Said) {
     let mut started = start(&mut elect(den, args));
-    let out = started.child().stdout.take().expect("a pipe");
-    (started, BufReader::new(out).lines())
+    let said = Said::of(&mut started);
+    (started, said)
 }
 
 #[test]
@@ -48,9 +45,9 @@ fn one_leads_and_then_the_next() {
 #[test]
 fn watchers_are_told_of_every_leader() {
     let den = Den::new();
-    let (watching, mut lines) = watcher(&den, &["x", "--watch", "--json"]);
-    let mut next = || {
-        let mut value: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+    let (watching, lines) = watcher(&den, &["x", "--watch", "--json"]);
+    let next = || {
+        let mut value: Value = serde_json::from_str(&lines.next()).expect("JSON");
         redact(&mut value);
         value
     };
@@ -76,8 +73,8 @@ fn watchers_are_told_of_every_leader() {
 fn watching_for_people() {
     let den = Den::new();
     let _first = leader(&den, "first", &["x", "--note", "two\nlines", "--label", "one"]);
-    let (watching, mut lines) = watcher(&den, &["x", "--watch"]);
-    let said = lines.next().expect("a line").expect("text");
+    let (watching, lines) = watcher(&den, &["x", "--watch"]);
+    let said = lines.next();
     assert!(said.contains("(one) leads with token ") && said.ends_with(": two lines"), "{said}");
     drop(watching);
 }

@@ -1,24 +1,23 @@
 //! `watch`: the lines as they change.
 
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{ChildStdout, Command};
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::looking::{claim, redact};
-use super::support::{Den, Started, output, start, text, until};
+use super::support::{Den, Said, Started, output, start, text, until};
 
 const HOLD: &str = "read line < /dev/null; exec sleep 1000";
 
-fn watch(den: &Den, args: &[&str]) -> (Started, Lines<BufReader<ChildStdout>>) {
+fn watch(den: &Den, args: &[&str]) -> (Started, Said) {
     let mut started = start(den.lockkeeper().arg("watch").args(args));
-    let out = started.child().stdout.take().expect("a pipe");
-    (started, BufReader::new(out).lines())
+    let said = Said::of(&mut started);
+    (started, said)
 }
 
-fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> Value {
-    let mut value: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+fn next(lines: &Said) -> Value {
+    let mut value: Value = serde_json::from_str(&lines.next()).expect("JSON");
     let at = value["at"].as_str().expect("a time");
     assert!(at.len() == 24 && at.ends_with('Z') && at.contains('T'), "{at}");
     value["at"] = json!("<at>");
@@ -37,16 +36,16 @@ fn shown(state: &str, claims: &[Value]) -> Value {
 #[test]
 fn json_of_watch() {
     let den = Den::new();
-    let (watching, mut lines) = watch(&den, &["x", "--json"]);
-    assert_eq!(next(&mut lines), shown("free", &[]));
+    let (watching, lines) = watch(&den, &["x", "--json"]);
+    assert_eq!(next(&lines), shown("free", &[]));
     let holder = den.holder("x", &["--label", "one"], HOLD);
-    assert_eq!(next(&mut lines), shown("held", &[claim("holding", "one", "")]));
+    assert_eq!(next(&lines), shown("held", &[claim("holding", "one", "")]));
     let waiter = start(&mut den.run(["x", "--label", "two", "--", "sh", "-c", HOLD]));
-    assert_eq!(next(&mut lines), shown("held", &[claim("holding", "one", ""), claim("waiting", "two", "")]));
+    assert_eq!(next(&lines), shown("held", &[claim("holding", "one", ""), claim("waiting", "two", "")]));
     holder.signal(Signal::TERM);
     // In between it may be seen free, and at first the store may not know since when the new one holds.
     let handed_on = loop {
-        let mut value = next(&mut lines);
+        let mut value = next(&lines);
         if value["claims"][0]["state"] == "holding" {
             value["claims"][0]["held_ms"] = json!("<ms>");
             break value;
@@ -54,7 +53,7 @@ fn json_of_watch() {
     };
     assert_eq!(handed_on, shown("held", &[claim("holding", "two", "")]));
     waiter.signal(Signal::TERM);
-    assert_eq!(next(&mut lines), shown("free", &[]));
+    assert_eq!(next(&lines), shown("free", &[]));
     watching.signal(Signal::INT);
     let done = watching.end();
     assert_eq!((done.status.code(), text(&done.stderr)), (Some(130), String::new()));
@@ -65,8 +64,8 @@ fn json_of_watch() {
 fn all_locks_in_plain_lines() {
     let den = Den::new();
     let _one = den.holder("a", &["--label", "one"], HOLD);
-    let (watching, mut lines) = watch(&den, &[]);
-    let mut line = || lines.next().expect("a line").expect("text");
+    let (watching, lines) = watch(&den, &[]);
+    let line = || lines.next();
     let first = line();
     assert!(
         first.contains(" `a` is held by `") && first.contains("(one)` (token ") && !first.contains('\x1b'),

@@ -142,6 +142,27 @@ impl Drop for Started {
     }
 }
 
+/// The lines that a process prints, each waited for within the limit.
+pub struct Said(std::sync::mpsc::Receiver<String>);
+
+impl Said {
+    pub fn of(started: &mut Started) -> Self {
+        let out = started.child().stdout.take().expect("a pipe");
+        let (tell, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in std::io::BufRead::lines(std::io::BufReader::new(out)).map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        Self(lines)
+    }
+
+    #[track_caller]
+    pub fn next(&self) -> String {
+        self.0.recv_timeout(LIMIT).expect("a line in time")
+    }
+}
+
 pub fn start(command: &mut Command) -> Started {
     Started(Some(command.spawn().expect("the program starts")))
 }
