@@ -3,17 +3,27 @@
 use std::time::{Duration, Instant};
 
 use lockkeeper_core::layers::{Call, wrap};
-use lockkeeper_core::store::{Keep, Standing};
-use lockkeeper_core::time::Clock;
-use lockkeeper_core::{Claim, Keeper, Patience};
+use lockkeeper_core::store::{Keep, SharedStore, Standing};
+use lockkeeper_core::time::{Clock, Moment};
+use lockkeeper_core::{Claim, Keeper, Name, Patience};
 
 use super::{SOON, enter, until_standing};
 use crate::meddle::{Deed, Meddle};
 use crate::{Outcome, World};
 
+/// When another claim was told that it is in. Taken after the answer: when in between the store let it in is not
+/// known, but it was not later.
+async fn next_one_in(world: &World, store: &SharedStore, name: &Name) -> Moment {
+    let next = Claim { patience: Patience::Now, ..world.claim() };
+    while !matches!(enter(store, name, &next).await, Standing::Held { .. }) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Clock::system().now()
+}
+
 /// C2, C4: with no renewal answered, `lost` fires by the holder's own clock, before the store lets the next one in.
 pub async fn lost_fires_before_anyone_else_can_hold(world: World) -> Outcome {
-    let (store, name, clock) = (world.store().await, world.name(), Clock::system());
+    let (store, name) = (world.store().await, world.name());
     let mute = Meddle::new(|call, _| if matches!(call, Call::Renew { .. }) { Deed::LoseRequest } else { Deed::Pass });
     let keeper = world.builder().with_store(wrap(world.store().await, mute));
     let lease = world.short_lease().await;
@@ -23,16 +33,7 @@ pub async fn lost_fires_before_anyone_else_can_hold(world: World) -> Outcome {
         lost.await;
         Clock::system().now()
     });
-    let next = Claim { patience: Patience::Now, ..world.claim() };
-    let next_in = async {
-        loop {
-            if let Standing::Held { .. } = enter(&store, &name, &next).await {
-                // After the answer: when in between the store let it in is not known, but it was not later.
-                return clock.now();
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
+    let next_in = next_one_in(&world, &store, &name);
     let next_in = tokio::time::timeout(SOON, next_in).await.expect("the lease ends");
     let lost_at = lost.await.expect("a task");
     assert!(hold.deadline() < next_in, "its own deadline is the earlier one");
@@ -66,20 +67,11 @@ pub async fn a_clock_jump_loses_the_hold_at_once(world: World) -> Outcome {
 
 /// `break` with the remaining lease: the holder's next renewal tells it, and nobody is in before its deadline.
 pub async fn a_broken_hold_is_told(world: World) -> Outcome {
-    let (keeper, store, name, clock) = (world.keeper().await, world.store().await, world.name(), Clock::system());
+    let (keeper, store, name) = (world.keeper().await, world.store().await, world.name());
     let lease = world.short_lease().await;
     let hold = world.lock(&keeper, &name).lease(lease).wait(SOON).lock().await.expect("a lock");
     super::leave(&store, &name, hold.claim_id(), Keep::Lease).await;
-    let next = Claim { patience: Patience::Now, ..world.claim() };
-    let next_in = async {
-        loop {
-            if let Standing::Held { .. } = enter(&store, &name, &next).await {
-                // After the answer: when in between the store let it in is not known, but it was not later.
-                return clock.now();
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
+    let next_in = next_one_in(&world, &store, &name);
     let (_, next_in) = tokio::time::timeout(SOON, async { tokio::join!(hold.lost(), next_in) }).await.expect("both");
     assert!(hold.deadline() <= next_in, "in {:?} before the deadline", next_in.until(hold.deadline()));
     Ok(())
