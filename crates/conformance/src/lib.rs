@@ -44,7 +44,8 @@ macro_rules! suite {
                 rwlock: a_writer_is_alone, a_waiting_writer_is_not_overtaken, a_downgrade_lets_no_writer_in,
                     a_reader_does_not_become_a_writer;
                 semaphore: never_more_than_its_permits, permits_of_a_crashed_holder_return, permits_have_limits;
-                multi: all_or_nothing, opposite_orders_do_not_deadlock, one_lost_is_all_lost;
+                multi: all_or_nothing, opposite_orders_do_not_deadlock, one_that_holds_waits_where_it_is_seen,
+                    one_lost_is_all_lost;
                 reentry: an_owner_comes_in_again_without_asking, a_scope_is_an_owner, another_owner_waits,
                     the_last_one_out_releases;
                 election: one_leads_and_the_others_see_it, a_proclamation_is_seen, a_lost_leader_is_not_re_elected_silently;

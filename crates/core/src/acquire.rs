@@ -42,6 +42,8 @@ pub(crate) struct Request {
     pub(crate) at_least: Duration,
     /// May its owner come in again?
     pub(crate) reentrant: bool,
+    /// May it wait among the tasks of this process?
+    pub(crate) local: bool,
 }
 
 /// Takes the lock; `None` if it is not free and the request does not wait. Says in logs and metrics how that went.

@@ -3,7 +3,8 @@
 //! A release hands the hold to the next task without asking the store, with the next token. Surprise: this is bounded.
 //! After 20 ms or 64 hand-overs the store is asked whether another process waits; if so the hold goes back there and
 //! the next task here stands in line behind it. Only plain mutexes take part: unfair, renewed, unnamed owners, the
-//! same lease, delay and note. Owners that are named stand in the store, so that circles of them can be seen there.
+//! same lease, delay and note. Owners that are named, and those who already hold other names of a multi-lock, stand in
+//! the store, so that circles of them can be seen there.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -284,7 +285,8 @@ impl Drop for Ticket {
 
 fn may_take_part(request: &Request) -> bool {
     let claim = &request.claim;
-    claim.kind == LockKind::Mutex
+    request.local
+        && claim.kind == LockKind::Mutex
         && !claim.fair
         && !request.spin
         && !request.reentrant

@@ -67,6 +67,20 @@ pub async fn opposite_orders_do_not_deadlock(world: World) -> Outcome {
     Ok(())
 }
 
+/// One that holds the first and waits for the second stands in the store, where circles can be seen, even if it is a
+/// task of its own process that holds the second.
+pub async fn one_that_holds_waits_where_it_is_seen(world: World) -> Outcome {
+    let (keeper, store, mut names) = (world.keeper().await, world.store().await, [world.name(), world.name()]);
+    names.sort();
+    let blocker = keeper.mutex(names[1].as_str()).wait(SOON).lock().await.expect("a lock");
+    let both = keeper.multi(names.iter().map(|name| name.as_str())).wait(SOON * 2);
+    let waiting = tokio::spawn(async move { both.lock().await });
+    until_standing(&store, &names[1], 2, SOON).await;
+    drop(blocker);
+    release_all(waiting.await.expect("a task").expect("both")).await;
+    Ok(())
+}
+
 /// If one of them is lost, the whole counts as lost, and releasing says so after trying all.
 pub async fn one_lost_is_all_lost(world: World) -> Outcome {
     world.needs_every_call()?;

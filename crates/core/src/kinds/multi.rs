@@ -92,7 +92,10 @@ impl Multi {
         let give_up = self.wait.map(|wait| self.shared.clock.now() + wait);
         let mut holds = Vec::new();
         for name in self.names.clone()? {
-            let mutex = self.mutex(&name);
+            let mut mutex = self.mutex(&name);
+            if !holds.is_empty() {
+                mutex = mutex.standing_in_the_store();
+            }
             let mutex = match give_up {
                 Some(end) => mutex.wait(self.shared.clock.now().until(end)),
                 None => mutex.forever(),

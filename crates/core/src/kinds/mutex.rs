@@ -27,6 +27,12 @@ impl Mutex {
         Self { terms: Terms::new(shared, name) }
     }
 
+    /// The same for one who holds something else: it stands in the store, where circles can be seen.
+    pub(super) fn standing_in_the_store(mut self) -> Self {
+        self.terms.local = false;
+        self
+    }
+
     /// Takes the lock, waiting as long as was asked for.
     ///
     /// # Guarantees

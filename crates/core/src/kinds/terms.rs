@@ -32,6 +32,8 @@ pub(crate) struct Terms {
     pub(crate) spin: bool,
     pub(crate) note: Vec<u8>,
     pub(crate) owner: Option<Owner>,
+    /// May it wait among the tasks of this process? Not if it holds something else, so that circles can be seen.
+    pub(crate) local: bool,
 }
 
 /// What a kind makes of the terms: the numbers of its claim.
@@ -56,6 +58,7 @@ impl Terms {
             spin: false,
             note: Vec::new(),
             owner: None,
+            local: true,
         }
     }
 
@@ -96,8 +99,8 @@ impl Terms {
             note: self.note.clone(),
         };
         let reentrant = named.is_some() && shape.kind != LockKind::Semaphore;
-        let request =
-            Request { name, claim, wait, spin: self.spin, renews: self.renews, at_least: self.at_least, reentrant };
+        let Self { spin, renews, at_least, local, .. } = *self;
+        let request = Request { name, claim, wait, spin, renews, at_least, reentrant, local };
         acquire(&self.shared, request).await
     }
 }
