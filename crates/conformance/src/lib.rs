@@ -97,7 +97,7 @@ macro_rules! exclusive_laws {
                 a_held_lock_is_not_taken_twice, a_hold_outlives_its_lease, a_dropped_hold_is_released,
                 a_release_says_what_happened, a_spinning_lock_gets_in, a_fair_lock_needs_order,
                 bad_input_changes_nothing, closing_a_keeper_releases_its_holds,
-                at_least_keeps_the_name_taken, work_is_cancelled_when_the_hold_is_lost;
+                at_least_keeps_the_name_taken, at_least_counts_from_the_taking, work_is_cancelled_when_the_hold_is_lost;
             waiting: a_wait_is_bounded, a_release_wakes_the_next, a_cancelled_wait_leaves_the_line,
                 a_dropped_lock_future_leaves_nothing, an_observer_sees_a_change, a_missed_wake_up_costs_one_interval;
             losing: lost_fires_before_anyone_else_can_hold, a_clock_jump_loses_the_hold_at_once,

@@ -213,7 +213,7 @@ impl Attempt<'_> {
         if request.reentrant {
             self.shared.reentry.remember(&state);
         }
-        Ok(Step::Held(Hold::new(state, self.shared.clone(), sent, request.at_least)))
+        Ok(Step::Held(Hold::new(state, self.shared.clone(), self.shared.clock.now(), request.at_least)))
     }
 
     /// Waits until asking again is worth it: for news, for the next heartbeat, or until a claim ahead runs out (C7).

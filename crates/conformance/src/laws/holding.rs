@@ -199,6 +199,24 @@ pub async fn at_least_keeps_the_name_taken(world: World) -> Outcome {
     Ok(())
 }
 
+/// `at_least` counts from when the lock was taken, not from when its taker began to wait for it.
+pub async fn at_least_counts_from_the_taking(world: World) -> Outcome {
+    let (keeper, other, name) = (world.keeper().await, world.keeper().await, world.name());
+    let at_least = Duration::from_millis(700);
+    let first = lock(&world, &keeper, &name).await;
+    let waits = world.lock(&other, &name).at_least(at_least).wait(SOON);
+    let waiting = tokio::spawn(async move { waits.lock().await.map(|hold| (hold, Instant::now())) });
+    until_standing(&world.store().await, &name, 2, SOON).await;
+    // It waits for longer than it will keep the name.
+    tokio::time::sleep(at_least + Duration::from_millis(200)).await;
+    release(first).await;
+    let (second, taken) = waiting.await.expect("a task").expect("a lock");
+    release(second).await;
+    release(lock(&world, &keeper, &name).await).await;
+    assert!(taken.elapsed() >= at_least - Duration::from_millis(50), "in {:?} after it was taken", taken.elapsed());
+    Ok(())
+}
+
 /// Work that runs under a hold is dropped when the hold is lost, and only then.
 pub async fn work_is_cancelled_when_the_hold_is_lost(world: World) -> Outcome {
     let (keeper, name) = (world.keeper().await, world.name());

@@ -154,7 +154,7 @@ macro_rules! terms {
                 self
             }
 
-            /// It stays taken for at least this long since it was asked for, also after an earlier release.
+            /// It stays taken for at least this long since it was taken, also after an earlier release.
             #[must_use]
             pub fn at_least(mut self, at_least: ::std::time::Duration) -> Self {
                 self.terms.at_least = at_least;

@@ -30,7 +30,7 @@ macro_rules! terms {
             lease(lease: ::std::time::Duration);
             /// A fixed lease: the hold is lost after this time, and nothing renews it.
             at_most(lease: ::std::time::Duration);
-            /// It stays taken for at least this long since it was asked for, also after an earlier release.
+            /// It stays taken for at least this long since it was taken, also after an earlier release.
             at_least(at_least: ::std::time::Duration);
             /// After a crash it stays taken for this much longer than the lease (0 to 60 s), for resources that
             /// cannot check tokens. A clean release frees it at once.
