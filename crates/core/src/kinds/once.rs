@@ -142,7 +142,8 @@ impl Once {
                 Ok(Run::Ran(result))
             }
             Ok(Err(error)) => {
-                hold.release().await?;
+                // What the work said is what the caller has to know.
+                hold.release().await.ok();
                 Err(error)
             }
             Err(lost) => Err(Error::from(lost).into()),
@@ -160,7 +161,7 @@ impl Once {
         let Some(hold) = self.take().await? else { return Ok(Begun::Settled(Run::Running)) };
         let cell = self.cell.fenced(&hold)?;
         if let Some(settled) = self.settled(&cell).await? {
-            hold.release().await?;
+            hold.release().await.ok();
             return Ok(Begun::Settled(settled));
         }
         Ok(Begun::Go(OnceHold { hold, cell, never_again: self.never_again }))
