@@ -142,11 +142,13 @@ fn view(hub: &Hub, name: &Name, answer: &Value) -> Result<Option<LockView>> {
     let [now, held, left, kind, capacity, Value::Array(claims)] = &parts[..] else { return Err(wrong()) };
     let now_ms = number(now).ok_or_else(wrong)?;
     let left_ms = signed(left).and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
-    let kind = match kind {
-        Value::BulkString(kind) => String::from_utf8_lossy(kind).parse()?,
-        _ => LockKind::Mutex,
+    // What stands in the line's keys while nobody stands in the line is of an earlier one.
+    let (kind, capacity) = match (kind, number(capacity)) {
+        (Value::BulkString(kind), Some(capacity)) if !claims.is_empty() => {
+            (String::from_utf8_lossy(kind).parse()?, u32::try_from(capacity).unwrap_or(u32::MAX))
+        }
+        _ => (LockKind::Mutex, 1),
     };
-    let capacity = number(capacity).and_then(|capacity| u32::try_from(capacity).ok()).unwrap_or(1);
     let mut views = Vec::new();
     if let Value::BulkString(held) = held
         && held != record::MARKER

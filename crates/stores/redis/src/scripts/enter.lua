@@ -19,10 +19,10 @@ if kind and (kind ~= wanted_kind or capacity ~= wanted_capacity) then return ans
 
 local claim = load(id)
 if claim then
+    if weight > claim.weight then return answer('G', claim.weight) end
     if claim.state == 'left' then
         return answer('R', math.max(0, tonumber(redis.call('ZSCORE', inside, id) or now) - now))
     end
-    if weight > claim.weight then return answer('G', claim.weight) end
     changed = changed or claim.weight ~= weight or claim.note ~= note
     if claim.state == 'in' then used = used - claim.weight + weight end
     claim.weight, claim.note = weight, note

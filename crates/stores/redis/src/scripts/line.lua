@@ -139,21 +139,15 @@ end
 local function begin()
     if held ~= MARKER then
         -- Nobody of the line is in without the marker, whatever took it away.
-        if redis.call('EXISTS', inside) == 1 then
-            drop_all(redis.call('ZRANGE', inside, 0, -1))
-            over_in = {}
-        end
-        used = 0
-        if held and string.sub(held, 1, 4) == FAST then
-            import(held)
-        elseif held then
-            taken_by_another = true
-        end
+        over_in = redis.call('ZRANGE', inside, 0, -1)
     end
     drop_all(over_in)
     drop_all(over_waiting)
     if redis.call('EXISTS', inside, waiting) == 0 then
         kind, capacity, used = nil, nil, 0
+    end
+    if held and held ~= MARKER then
+        if string.sub(held, 1, 4) == FAST then import(held) else taken_by_another = true end
     end
     if head then admit(nil) end
 end

@@ -1,0 +1,4 @@
+//! The Redis store against real servers: the model, other clients' data, faults.
+
+mod common;
+mod model;
