@@ -1,0 +1,3 @@
+//! The store against a real server.
+
+mod cells;
