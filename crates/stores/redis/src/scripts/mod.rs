@@ -1,7 +1,7 @@
 //! The scripts, as they stand in their `.lua` files, with the hash they are called by.
 //!
-//! Surprise: files that need the line have `line.lua` joined in front when this is compiled; nothing is put together at
-//! run time. Values only ever travel as KEYS and ARGV.
+//! Surprise: files that need the line have `line.lua` joined in front when this is compiled, those of cells `cell.lua`;
+//! nothing is put together at run time. Values only ever travel as KEYS and ARGV.
 
 use std::sync::LazyLock;
 
@@ -68,4 +68,20 @@ script!(
 script!(
     /// A line is looked at.
     INSPECT = "inspect.lua"
+);
+script!(
+    /// Bytes with a version are set or removed.
+    CELL_VALUE = "cell.lua" "cell_value.lua"
+);
+script!(
+    /// A counter is changed.
+    CELL_COUNT = "cell.lua" "cell_count.lua"
+);
+script!(
+    /// A limiter is asked.
+    CELL_LIMIT = "cell.lua" "cell_limit.lua"
+);
+script!(
+    /// A fence is entered, or the bytes behind it are set.
+    CELL_FENCE = "cell.lua" "cell_fence.lua"
 );
