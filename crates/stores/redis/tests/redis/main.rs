@@ -2,5 +2,6 @@
 
 mod cells;
 mod common;
+mod faults;
 mod lanes;
 mod model;
