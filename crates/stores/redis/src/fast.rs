@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use lockkeeper_core::store::{Keep, Left};
-use lockkeeper_core::{ClaimId, Result};
+use lockkeeper_core::{ClaimId, Effect, Error, Result};
 use redis::{Cmd, Value};
 
 use crate::gather::Many;
@@ -58,7 +58,7 @@ impl Many for Lane {
                 pipe.cmd("GET").arg(&keys.floor).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
                 let [set, floor, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
-                self.taken(set, self.0.no_error(floor)?, time_us(self.0.no_error(time)?)?)
+                self.taken(set, floor, &self.0.no_error(time).and_then(time_us))
             }
             // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
@@ -82,11 +82,12 @@ impl Many for Lane {
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
-            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us)?;
-            let Value::Array(floors) = self.0.no_error(rest.pop().unwrap_or_default())? else {
-                return Err(trouble::unexpected("MGET"));
+            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us);
+            let floors = match rest.pop().unwrap_or_default() {
+                Value::Array(floors) => floors,
+                refused => vec![refused; write.takes],
             };
-            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, time)));
+            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, &time)));
         }
         let mut taken = taken.into_iter();
         let answer = |question: &Question| match question {
@@ -101,12 +102,20 @@ impl Many for Lane {
 }
 
 impl Lane {
-    fn taken(&self, set: Value, floor: Value, now_us: u64) -> Result<Answer> {
-        Ok(match self.0.no_error(set)? {
-            Value::Nil => Answer::Busy,
-            _ if now_us > number(&floor).unwrap_or(0) => Answer::In(now_us),
-            _ => Answer::Unnumbered,
-        })
+    /// What the answers say of one that wanted to be in.
+    fn taken(&self, set: Value, floor: Value, now_us: &Result<u64>) -> Result<Answer> {
+        if self.0.no_error(set)? == Value::Nil {
+            return Ok(Answer::Busy);
+        }
+        // From here on it is in: whatever else went wrong, it has to leave again.
+        let in_vain = |error: Error| error.with_effect(Effect::Unknown);
+        let now_us = now_us.clone().map_err(in_vain)?;
+        let floor = match floor {
+            // Not ours to read or write: as if there were none. (Asked for many at a time, it is told as absent.)
+            Value::ServerError(error) if error.code() == "WRONGTYPE" => 0,
+            floor => number(&self.0.no_error(floor).map_err(in_vain)?).unwrap_or(0),
+        };
+        Ok(if now_us > floor { Answer::In(now_us) } else { Answer::Unnumbered })
     }
 }
 
@@ -159,8 +168,9 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await?;
-    Ok(number(&answer))
+    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await;
+    // It is in, whatever this was answered.
+    answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))
 }
 
 /// The server's clock in µs.
