@@ -4,6 +4,7 @@
 //! told, and that a fence tells the two apart.
 
 mod flushed;
+mod foreign;
 mod killed;
 mod stopped;
 
