@@ -3,9 +3,11 @@
 //! Surprise: "lost" is not a failure here. Where the lock may pass to another (L), the test is that the old holder is
 //! told, and that a fence tells the two apart.
 
+mod cut;
 mod flushed;
 mod foreign;
 mod killed;
+mod replies;
 mod stopped;
 
 use std::sync::{Mutex, PoisonError};
