@@ -3,6 +3,7 @@
 //! Surprise: "lost" is not a failure here. Where the lock may pass to another (L), the test is that the old holder is
 //! told, and that a fence tells the two apart.
 
+mod clock;
 mod cut;
 mod flushed;
 mod foreign;
