@@ -38,7 +38,13 @@ pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
             Error::new(ErrorKind::Unsupported, format!("the redis server at {address} is too old: it has no RESP3"))
                 .with_hint("use Redis 6.2 or later")
         }
-        _ => unreachable(address, error),
+        _ => match crate::tls::refused(address, &error) {
+            Some(refused) => refused,
+            // The server may have hung up on us before we could read why.
+            None if address.is_encrypted() => unreachable(address, error)
+                .with_hint("see whether the server is up; it may ask for a client certificate: `?cert=` and `?key=`"),
+            None => unreachable(address, error),
+        },
     }
 }
 
