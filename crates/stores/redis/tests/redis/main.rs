@@ -5,3 +5,4 @@ mod common;
 mod faults;
 mod lanes;
 mod model;
+mod tls;
