@@ -3,49 +3,81 @@
 //! The surprise: it decides by looking for programs, not packages, so whatever brought them is fine, and a machine that
 //! has everything is not touched at all.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use lockkeeper_rig::{SERVERS, Spec, Trouble, program_path};
 
 /// Needed whatever the stores: program, Debian packages, what for.
-const TOOLS: &[(&str, &[&str], &str)] = &[
+const TOOLS: &[Tool] = &[
     ("cc", &["gcc", "libc6-dev"], "SQLite is compiled from its C source"),
     ("sh", &["dash"], "the rig's launcher and reaper"),
     ("git", &["git"], "`cargo xtask tidy` lists the tree with it"),
 ];
+
+/// What the peers of `cargo xtask interop` need besides: program, Debian packages, what for.
+const FOR_PEERS: &[Tool] = &[
+    ("python3", &["python3"], "redis-py, and the judge's stand-in"),
+    (PYTHON_VENV, &["python3-venv"], "redis-py is installed into an environment of its own"),
+    ("node", &["nodejs"], "node-redlock"),
+    ("npm", &["npm"], "node-redlock comes by it"),
+];
+
+/// No program but a module, which Debian has in a package of its own.
+const PYTHON_VENV: &str = "python3 -m venv";
+
+type Tool = (&'static str, &'static [&'static str], &'static str);
 
 const INSTALL: &str = include_str!("install.sh");
 
 /// Makes sure everything is there for these servers, or for all.
 pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Trouble> {
     let all: Vec<&Spec> = SERVERS.iter().collect();
-    let servers = servers.unwrap_or(&all);
-    let missing = missing(servers);
+    ensure(may_use_sudo, TOOLS, servers.unwrap_or(&all))
+}
+
+/// Makes sure that peers can be installed, too.
+pub fn for_peers(may_use_sudo: bool, servers: &[&Spec]) -> Result<(), Trouble> {
+    let tools: Vec<Tool> = TOOLS.iter().chain(FOR_PEERS).copied().collect();
+    ensure(may_use_sudo, &tools, servers)
+}
+
+fn ensure(may_use_sudo: bool, tools: &[Tool], servers: &[&Spec]) -> Result<(), Trouble> {
+    let missing = missing(tools, servers);
     if missing.is_empty() {
-        println!("setup: everything is there ({})", present(servers).join(", "));
+        println!("setup: everything is there ({})", present(tools, servers).join(", "));
         return Ok(());
     }
     let packages: Vec<&str> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
     let programs: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     println!("setup: missing {}; Debian packages: {}", programs.join(", "), packages.join(" "));
     install(&packages, may_use_sudo)?;
-    match self::missing(servers).first() {
+    match self::missing(tools, servers).first() {
         None => {
-            println!("setup: everything is there ({})", present(servers).join(", "));
+            println!("setup: everything is there ({})", present(tools, servers).join(", "));
             Ok(())
         }
         Some((program, _)) => Err(Trouble::new(format!("`{program}` is still missing after the installation"))),
     }
 }
 
-fn missing(servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let tools = TOOLS.iter().map(|(program, packages, _)| (*program, packages.to_vec()));
+fn missing(tools: &[Tool], servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let tools = tools.iter().map(|(program, packages, _)| (*program, packages.to_vec()));
     let servers = servers.iter().map(|spec| (spec.program, vec![spec.package]));
-    tools.chain(servers).filter(|(program, _)| program_path(program).is_none()).collect()
+    tools.chain(servers).filter(|(program, _)| !is_there(program)).collect()
 }
 
-fn present(servers: &[&Spec]) -> Vec<String> {
-    let tools = TOOLS.iter().map(|(program, ..)| (*program).to_string());
+fn is_there(program: &str) -> bool {
+    if program != PYTHON_VENV {
+        return program_path(program).is_some();
+    }
+    // Debian has `venv` everywhere; what the package brings is what makes one with pip.
+    let mut asked = Command::new("python3");
+    asked.args(["-c", "import venv, ensurepip"]).stdin(Stdio::null()).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
+}
+
+fn present(tools: &[Tool], servers: &[&Spec]) -> Vec<String> {
+    let tools = tools.iter().map(|(program, ..)| (*program).to_string());
     let versions = |spec: &&Spec| format!("{} {}", spec.name, spec.installed_version().unwrap_or_default());
     tools.chain(servers.iter().map(versions)).collect()
 }

@@ -1,0 +1,169 @@
+//! The race: two parties of each side want one lock at once, again and again, until it has passed between the *sides* often
+//! enough.
+//!
+//! The surprise: a party that released stays away for a while. Two of ours that never pause keep a line that never
+//! empties, and while it stands a plain lock cannot get in: that is our right, and would prove nothing.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lockkeeper_rig::Trouble;
+
+use super::log::{Overlap, overlaps};
+use super::party::{Answer, Party, Program};
+use super::witness::{Seen, Witness};
+
+/// Long against every pause of a busy machine: nobody's lease may end in a race.
+const LEASE: Duration = Duration::from_secs(30);
+/// How long each is inside.
+const STAYS_MS: (u64, u64) = (1, 6);
+/// How long each stays away after a release.
+const AWAY_MS: (u64, u64) = (5, 40);
+/// How many overlaps are told; one is enough.
+const TOLD: usize = 5;
+
+/// What is raced for.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// How often the lock must pass between the sides.
+    pub handovers: u32,
+    /// After this the race has failed.
+    pub at_most: Duration,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub struct Outcome {
+    pub handovers: u32,
+    pub turns: usize,
+    pub overlaps: Vec<Overlap>,
+    /// Anything else that must not be: a lock that was lost, a key that was gone, a party that died.
+    pub wrongs: Vec<String>,
+    pub took: Duration,
+}
+
+impl Outcome {
+    /// What was wrong, if anything was.
+    pub fn verdict(&self, terms: &Terms) -> Result<(), Trouble> {
+        let mut wrongs: Vec<String> = self.overlaps.iter().take(TOLD).map(Overlap::to_string).collect();
+        if self.overlaps.len() > TOLD {
+            wrongs.push(format!("and {} overlaps more", self.overlaps.len() - TOLD));
+        }
+        wrongs.extend(self.wrongs.iter().cloned());
+        if wrongs.is_empty() && self.handovers < terms.handovers {
+            let (had, seconds) = (self.handovers, self.took.as_secs());
+            wrongs.push(format!("only {had} hand-overs in {seconds} s, where {} were to be", terms.handovers));
+        }
+        if wrongs.is_empty() { Ok(()) } else { Err(Trouble::new(wrongs.join("\n"))) }
+    }
+}
+
+/// What the racers share.
+struct Course {
+    port: u16,
+    key: String,
+    terms: Terms,
+    began: Instant,
+    handovers: AtomicU32,
+    over: AtomicBool,
+    wrongs: Mutex<Vec<String>>,
+}
+
+/// Lets two of each side race for `key`.
+pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) -> Result<Outcome, Trouble> {
+    let mut parties = Vec::new();
+    for number in [1, 2] {
+        for program in [ours, peer] {
+            parties.push(Party::ready(program, number, port, key, LEASE)?);
+        }
+    }
+    let course = Course {
+        port,
+        key: key.to_string(),
+        terms,
+        began: Instant::now(),
+        handovers: AtomicU32::new(0),
+        over: AtomicBool::new(false),
+        wrongs: Mutex::new(Vec::new()),
+    };
+    thread::scope(|scope| {
+        for (seed, party) in (1..).zip(&mut parties) {
+            let course = &course;
+            scope.spawn(move || course.run(party, seed));
+        }
+    });
+    let log = Witness::connect(port, key)?.log()?;
+    Ok(Outcome {
+        handovers: course.handovers.into_inner(),
+        turns: log.iter().filter(|event| event.entered).count(),
+        overlaps: overlaps(&log),
+        wrongs: course.wrongs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()),
+        took: course.began.elapsed(),
+    })
+}
+
+impl Course {
+    /// One party's turns, until the race is over. A wrong ends it for all.
+    fn run(&self, party: &mut Party, seed: u64) {
+        let mut dice = Dice(seed);
+        let ran = Witness::connect(self.port, &self.key).and_then(|mut witness| {
+            while !self.is_over() {
+                self.turn(party, &mut witness, &mut dice)?;
+                thread::sleep(dice.millis(AWAY_MS));
+            }
+            Ok(())
+        });
+        if let Err(trouble) = ran {
+            self.wrong(trouble.to_string());
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+            || self.handovers.load(Ordering::Relaxed) >= self.terms.handovers
+            || self.began.elapsed() >= self.terms.at_most
+    }
+
+    fn turn(&self, party: &mut Party, witness: &mut Witness, dice: &mut Dice) -> Result<(), Trouble> {
+        party.take()?;
+        party.is_in(self.terms.at_most)?;
+        let (came, handovers) = witness.enter(&party.name, &party.side)?;
+        self.handovers.fetch_max(handovers, Ordering::Relaxed);
+        thread::sleep(dice.millis(STAYS_MS));
+        let (went, last) = witness.leave(&party.name)?;
+        // The log has more of it; this ends the race at the first sight of it.
+        if came.inside != 1 || went.inside != 1 || last != party.name {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        if !party.is_its_own(came.value.as_deref(), went.value.as_deref()) {
+            let shown =
+                |seen: &Seen| seen.value.as_deref().map_or("nothing".to_string(), |v| v.escape_ascii().to_string());
+            let (first, then) = (shown(&came), shown(&went));
+            self.wrong(format!(
+                "the lock's key was not that of `{}` while it was in: {first}, then {then}",
+                party.name
+            ));
+        }
+        if party.release()? == Answer::No {
+            self.wrong(format!("`{}` lost the lock while it was in", party.name));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, what: String) {
+        self.over.store(true, Ordering::Relaxed);
+        self.wrongs.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(what);
+    }
+}
+
+/// Numbers without a pattern that matters; the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn millis(&mut self, (least, most): (u64, u64)) -> Duration {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis(least + (self.0 >> 33) % (most - least + 1))
+    }
+}
