@@ -88,6 +88,7 @@ class Lock:
         while not let_go.wait(self.lease_ms / 3000):
             if not self.extend():
                 self.deadline = 0
+                say("lost: a renewal found somebody else, or nobody")
                 return
 
     def extend(self):

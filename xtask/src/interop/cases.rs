@@ -75,6 +75,9 @@ pub const CASES: &[Case] = &[
     Case { name: "a_stopped_peer_frees_nothing_of_ours", needs: Needs::Nothing, play: stopped_peer },
     Case { name: "a_late_peer_neither_frees_nor_extends_ours", needs: Needs::Nothing, play: late_peer },
     Case { name: "ours_stopped_frees_nothing_of_the_peer", needs: Needs::Nothing, play: stopped_ours },
+    Case { name: "ours_robbed_frees_nothing_of_the_peer", needs: Needs::Nothing, play: robbed_ours },
+    Case { name: "renewals_of_ours_robbed_take_nothing_back", needs: Needs::Nothing, play: robbed_renewals },
+    Case { name: "a_robbed_line_of_ours_frees_nothing", needs: Needs::Nothing, play: robbed_line },
     Case { name: "the_peer_is_in_when_the_lease_of_ours_killed_ends", needs: Needs::Nothing, play: killed_ours },
     Case { name: "ours_is_in_when_the_lease_of_a_killed_peer_ends", needs: Needs::Nothing, play: killed_peer },
     Case { name: "renewals_of_ours_keep_the_peer_out", needs: Needs::Nothing, play: renewed_ours },
@@ -110,7 +113,7 @@ fn stopped_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
     peer.process.resume()?;
     frees_nothing(&mut peer, "release", Party::release)?;
     still_ours(&mut ours, &mut witness, "the stopped peer released")?;
-    passes(&mut ours, &mut peer)
+    passes(&mut ours, &mut peer, &mut witness)
 }
 
 /// A peer whose lease ran out while it worked extends and releases when the lock is ours: ours still holds.
@@ -125,7 +128,7 @@ fn late_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
     still_ours(&mut ours, &mut witness, "the late peer extended")?;
     frees_nothing(&mut peer, "release", Party::release)?;
     still_ours(&mut ours, &mut witness, "the late peer released")?;
-    passes(&mut ours, &mut peer)
+    passes(&mut ours, &mut peer, &mut witness)
 }
 
 /// Ours is stopped beyond its lease and the peer gets in. Woken, ours knows that it lost, and its release frees nothing.
@@ -140,11 +143,56 @@ fn stopped_ours(scene: &Scene<'_>) -> Result<(), Trouble> {
     let before = witness.value()?;
     ours.process.resume()?;
     ensure(!ours.believes()?, "ours still believes to hold the lock after a stop beyond its lease")?;
-    frees_nothing(&mut ours, "release", Party::release)?;
+    leaves_alone(&mut ours, &mut witness, &before)?;
+    passes(&mut peer, &mut ours, &mut witness)
+}
+
+/// Somebody deletes the key of ours and the peer gets in. Ours, which cannot know yet, releases: the peer still holds.
+fn robbed_ours(scene: &Scene<'_>) -> Result<(), Trouble> {
+    let (mut peer, mut ours, mut witness) = (scene.peer(LONG)?, scene.ours(LONG)?, scene.witness()?);
+    ours.take()?;
+    ours.is_in(SOON)?;
+    witness.rob(None)?;
+    peer.take()?;
+    peer.is_in(SOON)?;
+    let before = witness.value()?;
+    leaves_alone(&mut ours, &mut witness, &before)?;
+    passes(&mut peer, &mut ours, &mut witness)
+}
+
+/// Somebody deletes the key of ours and the peer gets in. Ours finds out with its next renewal, which changes nothing.
+fn robbed_renewals(scene: &Scene<'_>) -> Result<(), Trouble> {
+    let (mut peer, mut ours, mut witness) = (scene.peer(LONG)?, scene.ours(SHORT)?, scene.witness()?);
+    ours.take()?;
+    ours.is_in(SOON)?;
+    witness.rob(None)?;
+    peer.take()?;
+    peer.is_in(SOON)?;
+    let before = witness.value()?;
+    let found_out = ours.is_lost_within(SHORT * 2)?;
     let after = witness.value()?;
-    ensure(before == after, &format!("the release of ours changed the key of the peer: {before:?}, then {after:?}"))?;
-    ensure(!witness.would_get_in()?, "the release of ours freed the lock of the peer")?;
-    passes(&mut peer, &mut ours)
+    ensure(before == after, &format!("a renewal of ours changed the key of another: {before:?}, then {after:?}"))?;
+    ensure(found_out, "ours was robbed and did not say so within two leases")?;
+    ensure(!ours.believes()?, "ours still believes to hold the lock that it lost")?;
+    leaves_alone(&mut ours, &mut witness, &before)?;
+    passes(&mut peer, &mut ours, &mut witness)
+}
+
+/// The judge robs one of ours while a second one waits in line: neither frees what the robber has, and the second gets in
+/// when the robber is gone.
+fn robbed_line(scene: &Scene<'_>) -> Result<(), Trouble> {
+    let (mut peer, mut first, mut witness) = (scene.peer(LONG)?, scene.ours(LONG)?, scene.witness()?);
+    let mut second = Party::ready(scene.ours, 2, scene.port, &scene.key, LONG)?;
+    first.take()?;
+    first.is_in(SOON)?;
+    second.take()?;
+    ensure(!second.is_in_within(SETTLED)?, "two of ours were in together")?;
+    witness.rob(Some("a robber"))?;
+    leaves_alone(&mut first, &mut witness, &Some(b"a robber".to_vec()))?;
+    ensure(!second.is_in_within(SETTLED)?, "the second of ours came in while the robber held")?;
+    witness.rob(None)?;
+    second.is_in(SOON)?;
+    passes(&mut second, &mut peer, &mut witness)
 }
 
 /// kill -9 of ours: the peer, which waits, is in when the lease has ended and not before.
@@ -155,7 +203,8 @@ fn killed_ours(scene: &Scene<'_>) -> Result<(), Trouble> {
     let end = end_of_lease(&mut witness)?;
     peer.take()?;
     ours.process.kill()?;
-    is_in_after(end, &mut peer, &mut witness)
+    is_in_after(end, &mut peer, &mut witness)?;
+    frees(&mut peer, &mut witness)
 }
 
 /// kill -9 of a peer: ours, which waits, is in when the lease has ended and not before.
@@ -166,7 +215,8 @@ fn killed_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
     let end = end_of_lease(&mut witness)?;
     ours.take()?;
     peer.process.kill()?;
-    is_in_after(end, &mut ours, &mut witness)
+    is_in_after(end, &mut ours, &mut witness)?;
+    frees(&mut ours, &mut witness)
 }
 
 /// Ours holds for two leases, by its own renewals; a peer that asks all the time gets in after the release only.
@@ -178,13 +228,14 @@ fn renewed_ours(scene: &Scene<'_>) -> Result<(), Trouble> {
     ensure(!peer.is_in_within(SHORT * 2)?, "the peer came in while ours held and renewed")?;
     still_ours(&mut ours, &mut witness, "two leases went by")?;
     ensure(ours.release()? == Answer::Yes, "ours lost the lock that it renewed")?;
-    peer.is_in(SOON)
+    peer.is_in(SOON)?;
+    frees(&mut peer, &mut witness)
 }
 
 /// A peer extends its lock to twice its lease; ours, which waits, gets in after the release only.
 fn extended_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
     const EXTENSIONS: u32 = 6;
-    let (mut peer, mut ours) = (scene.peer(SHORT)?, scene.ours(LONG)?);
+    let (mut peer, mut ours, mut witness) = (scene.peer(SHORT)?, scene.ours(LONG)?, scene.witness()?);
     peer.take()?;
     peer.is_in(SOON)?;
     ours.take()?;
@@ -193,7 +244,8 @@ fn extended_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
         ensure(peer.extend()? == Answer::Yes, "the peer could not extend what it held")?;
     }
     ensure(peer.release()? != Answer::No, "the peer lost the lock that it extended")?;
-    ours.is_in(SOON)
+    ours.is_in(SOON)?;
+    frees(&mut ours, &mut witness)
 }
 
 /// A peer takes the lock without any lease; ours, which waits, gets in after the release only.
@@ -206,7 +258,8 @@ fn endless_peer(scene: &Scene<'_>) -> Result<(), Trouble> {
     ours.take()?;
     ensure(!ours.is_in_within(SHORT * 2)?, "ours came in while the peer held")?;
     ensure(peer.release()? != Answer::No, "the peer lost a lock that never ends")?;
-    ours.is_in(SOON)
+    ours.is_in(SOON)?;
+    frees(&mut ours, &mut witness)
 }
 
 fn readers(scene: &Scene<'_>) -> Result<(), Trouble> {
@@ -232,7 +285,8 @@ fn shared(scene: &Scene<'_>, how: &[&str]) -> Result<(), Trouble> {
     ensure(!peer.is_in_within(SETTLED)?, "the peer came in while the second of ours was still in")?;
     ensure(!witness.would_get_in()?, "the lock was free while the second of ours was still in")?;
     ensure(second.release()? == Answer::Yes, "the second of ours lost the lock")?;
-    peer.is_in(SOON)
+    peer.is_in(SOON)?;
+    frees(&mut peer, &mut witness)
 }
 
 /// When the holder's lease ends if nobody renews it, in the server's time. Asked before the next one is let loose: a
@@ -261,18 +315,32 @@ fn frees_nothing(
     ensure(answer != Answer::Yes, &format!("`{}` says `{what}: ok` about a lock that was not its own", party.name))
 }
 
+/// Ours releases what is another's by now, which has this value at the lock's key.
+fn leaves_alone(ours: &mut Party, witness: &mut Witness, value: &Option<Vec<u8>>) -> Result<(), Trouble> {
+    frees_nothing(ours, "release", Party::release)?;
+    let after = witness.value()?;
+    ensure(*value == after, &format!("the release of ours changed the key of another: {value:?}, then {after:?}"))?;
+    ensure(!witness.would_get_in()?, "the release of ours freed the lock of another")
+}
+
 fn still_ours(ours: &mut Party, witness: &mut Witness, after: &str) -> Result<(), Trouble> {
     ensure(witness.value()?.is_some(), &format!("the key of ours was gone after {after}"))?;
     ensure(!witness.would_get_in()?, &format!("the lock of ours was free after {after}"))?;
     ensure(ours.believes()?, &format!("ours does not believe to hold the lock after {after}"))
 }
 
-/// The holder releases as it should, and the other one gets in and out: nothing was left behind.
-fn passes(from: &mut Party, to: &mut Party) -> Result<(), Trouble> {
+/// The holder releases as it should, and the other one gets in and out.
+fn passes(from: &mut Party, to: &mut Party, witness: &mut Witness) -> Result<(), Trouble> {
     ensure(from.release()? != Answer::No, &format!("`{}` lost a lock that was its own", from.name))?;
     to.take()?;
     to.is_in(SOON)?;
-    ensure(to.release()? != Answer::No, &format!("`{}` lost a lock that was its own", to.name))
+    frees(to, witness)
+}
+
+/// The holder releases as it should, and nothing is left behind: anybody could get in.
+fn frees(holder: &mut Party, witness: &mut Witness) -> Result<(), Trouble> {
+    ensure(holder.release()? != Answer::No, &format!("`{}` lost a lock that was its own", holder.name))?;
+    ensure(witness.would_get_in()?, &format!("the lock was not free after `{}` released it", holder.name))
 }
 
 fn ensure(truth: bool, otherwise: &str) -> Result<(), Trouble> {

@@ -15,6 +15,9 @@ use lockkeeper_rig::{Process, Trouble};
 /// An answer to anything but `take` comes at once; a busy machine gets time.
 const ANSWER_TAKES: Duration = Duration::from_secs(20);
 
+/// How a line begins by which ours says, unasked, that it lost the lock.
+const LOST: &str = "lost: ";
+
 /// What a party says to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -149,6 +152,15 @@ impl Party {
         }
     }
 
+    /// Whether it says before this time is over, unasked, that it lost the lock.
+    pub fn is_lost_within(&mut self, at_most: Duration) -> Result<bool, Trouble> {
+        match self.next(Instant::now() + at_most)? {
+            None => Ok(false),
+            Some(line) if line.starts_with(LOST) => Ok(true),
+            Some(line) => Err(self.odd(LOST, &line)),
+        }
+    }
+
     fn asked(&mut self, order: &str) -> Result<Answer, Trouble> {
         self.tell(order)?;
         let line = self.answer()?;
@@ -157,7 +169,7 @@ impl Party {
             Some("ok") => Ok(Answer::Yes),
             Some("lost") => Ok(Answer::No),
             Some("sent") => Ok(Answer::Untold),
-            _ => Err(self.odd(order, &line)),
+            _ => Err(self.odd(&format!("{order}: ok|lost|sent"), &line)),
         }
     }
 
@@ -170,19 +182,25 @@ impl Party {
         told.map_err(|e| Trouble::new(format!("`{}` does not listen to `{order}`: {e}", self.name)))
     }
 
-    /// Its next line, or nothing when the time is over. That it lost a lock it says when it finds out, unasked; we ask
-    /// when we want to know.
+    /// Its next answer, or nothing when the time is over; that it lost a lock is none.
     fn hear(&mut self, at_most: Duration) -> Result<Option<String>, Trouble> {
         let end = Instant::now() + at_most;
         loop {
-            match self.says.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) if line.starts_with("lost: ") => {}
-                Ok(line) => return Ok(Some(line)),
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
-                Err(RecvTimeoutError::Disconnected) => {
-                    let ended = self.process.wait(ANSWER_TAKES)?;
-                    return Err(Trouble::new(format!("`{}` ended ({ended}); what it said is above", self.name)));
-                }
+            match self.next(end)? {
+                Some(line) if line.starts_with(LOST) => {}
+                heard => return Ok(heard),
+            }
+        }
+    }
+
+    /// Its next line, or nothing when the time is over.
+    fn next(&mut self, end: Instant) -> Result<Option<String>, Trouble> {
+        match self.says.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                let ended = self.process.wait(ANSWER_TAKES)?;
+                Err(Trouble::new(format!("`{}` ended ({ended}); what it said is above", self.name)))
             }
         }
     }

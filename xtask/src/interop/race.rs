@@ -94,7 +94,11 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
             scope.spawn(move || course.run(party, seed));
         }
     });
-    let log = Witness::connect(port, key)?.log()?;
+    let mut witness = Witness::connect(port, key)?;
+    let log = witness.log()?;
+    if !witness.would_get_in()? {
+        course.wrong("the lock was not free after everybody had released it".to_string());
+    }
     Ok(Outcome {
         handovers: course.handovers.into_inner(),
         turns: log.iter().filter(|event| event.entered).count(),

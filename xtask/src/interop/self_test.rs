@@ -26,7 +26,11 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("", "blind-set", "renewals_of_ours_keep_the_peer_out", "the peer came in while ours held"),
     ("blind-set", "", "extensions_of_the_peer_keep_ours_out", "ours came in while the peer held"),
     ("blind-release", "", "ours_stopped_frees_nothing_of_the_peer", "says `release: ok`"),
-    ("mute blind-release", "", "ours_stopped_frees_nothing_of_the_peer", "changed the key of the peer"),
+    ("mute blind-release", "", "ours_stopped_frees_nothing_of_the_peer", "changed the key of another"),
+    ("blind-release", "", "ours_robbed_frees_nothing_of_the_peer", "says `release: ok`"),
+    ("blind-extend", "", "renewals_of_ours_robbed_take_nothing_back", "changed the key of another"),
+    ("no-renewal", "", "renewals_of_ours_robbed_take_nothing_back", "did not say so"),
+    ("mute blind-release", "", "a_robbed_line_of_ours_frees_nothing", "changed the key of another"),
     ("no-clock", "", "ours_stopped_frees_nothing_of_the_peer", "ours still believes"),
 ];
 

@@ -86,6 +86,16 @@ impl Witness {
         Ok(true)
     }
 
+    /// Puts something else in the place of the lock's key, or nothing, whoever holds it.
+    pub fn rob(&mut self, value: Option<&str>) -> Result<(), Trouble> {
+        let [.., key] = self.keys.clone();
+        match value {
+            Some(value) => self.wire.call(&["SET", &key, value, "PX", "60000"])?,
+            None => self.wire.call(&["DEL", &key])?,
+        };
+        Ok(())
+    }
+
     fn script(&mut self, script: &str, args: &[&str]) -> Result<Vec<Reply>, Trouble> {
         let keys = self.keys.clone();
         let mut words = vec!["EVAL", script, "4"];
