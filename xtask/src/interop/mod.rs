@@ -20,7 +20,7 @@ use lockkeeper_rig::{SERVERS, Server, Spec, Trouble, rig_dir};
 use cases::{CASES, Scene};
 use party::Program;
 use peers::{PEERS, Peer, Places};
-use race::{Terms, race};
+use race::{AWAY_MS, FORGETS_MS, Terms, race};
 
 use crate::setup;
 
@@ -39,9 +39,17 @@ pub struct Options {
     pub peers: Vec<String>,
 }
 
-/// The kinds of our lock that a race is run with, and the hand-overs each must have: quick, and in full.
-const RACES: &[(&str, u32, u32)] =
-    &[("mutex", 50, 300), ("semaphore(1)", 10, 100), ("write lock", 10, 100), ("blocking", 0, 100)];
+/// A race: its name, the kind of our lock, how long ours stays away, the hand-overs it must have: quick, and in full.
+type Race = (&'static str, &'static str, (u64, u64), u32, u32);
+
+/// All of them.
+const RACES: &[Race] = &[
+    ("a mutex", "mutex", AWAY_MS, 50, 300),
+    ("a mutex that ours seldom wants", "mutex", FORGETS_MS, 20, 200),
+    ("a semaphore of one", "semaphore(1)", AWAY_MS, 10, 100),
+    ("a write lock", "write lock", AWAY_MS, 10, 100),
+    ("a mutex of threads", "blocking", AWAY_MS, 0, 100),
+];
 
 /// The limit of a race: far above what the slowest peer needs.
 const RACE_STARTS: Duration = Duration::from_secs(30);
@@ -145,25 +153,29 @@ fn play_with(peer: &Peer, places: &Places, cast: &Cast<'_>) -> Score {
 
 fn run_races(peer: &Program, cast: &Cast<'_>, score: &mut Score) {
     // The stand-in has one kind only, and its name says nothing to it.
-    let kinds = if cast.sharing.is_some() { RACES } else { &RACES[..1] };
-    for (kind, quick, full) in kinds {
+    let races = if cast.sharing.is_some() { RACES } else { &RACES[..1] };
+    for (number, (name, kind, ours_away_ms, quick, full)) in races.iter().enumerate() {
         let handovers = if cast.full { *full } else { *quick };
         if handovers == 0 {
+            println!("  none  race for {name}: with --full");
             continue;
         }
-        let terms = Terms { handovers, at_most: RACE_STARTS + HANDOVER_TAKES * handovers };
+        let at_most = RACE_STARTS + HANDOVER_TAKES * handovers;
+        let terms = Terms { handovers, ours_away_ms: *ours_away_ms, at_most };
         let began = Instant::now();
         let ours = if cast.sharing.is_some() { cast.ours.told(&[kind]) } else { cast.ours.clone() };
-        let key = format!("interop/{}/race/{}", peer.name, kind.replace(' ', "-"));
-        let raced = race(&ours, peer, cast.port, &key, terms);
+        let raced = race(&ours, peer, cast.port, &format!("interop/{}/race/{number}", peer.name), terms);
         let mut shown = String::new();
         let verdict = raced.and_then(|outcome| {
             score.handovers += outcome.handovers;
             score.overlaps += outcome.overlaps.len();
             shown = format!(": {} hand-overs in {} turns", outcome.handovers, outcome.turns);
+            if let (fast @ 1.., line) | (fast, line @ 1..) = outcome.ours {
+                shown += &format!(", ours {fast} by the fast lane and {line} by the line");
+            }
             outcome.verdict(&terms)
         });
-        score.add(&format!("race for a {kind}"), &shown, verdict, began.elapsed());
+        score.add(&format!("race for {name}"), &shown, verdict, began.elapsed());
     }
 }
 

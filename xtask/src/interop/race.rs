@@ -20,7 +20,12 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How long each is inside.
 const STAYS_MS: (u64, u64) = (1, 6);
 /// How long each stays away after a release.
-const AWAY_MS: (u64, u64) = (5, 40);
+pub const AWAY_MS: (u64, u64) = (5, 40);
+/// How long ours must stay away to forget that it found the lock taken, so that it tries its fast lane again.
+pub const FORGETS_MS: (u64, u64) = (260, 330);
+/// What the key begins with while ours is in by its fast lane, and while there is a line of ours.
+const FAST: &[u8] = b"lk1:";
+const LINE: &[u8] = b"lk1=";
 /// How many overlaps are told; one is enough.
 const TOLD: usize = 5;
 
@@ -29,6 +34,8 @@ const TOLD: usize = 5;
 pub struct Terms {
     /// How often the lock must pass between the sides.
     pub handovers: u32,
+    /// How long ours stays away after a release.
+    pub ours_away_ms: (u64, u64),
     /// After this the race has failed.
     pub at_most: Duration,
 }
@@ -38,6 +45,8 @@ pub struct Terms {
 pub struct Outcome {
     pub handovers: u32,
     pub turns: usize,
+    /// How many of them ours had by its fast lane, and how many by its line.
+    pub ours: (u32, u32),
     pub overlaps: Vec<Overlap>,
     /// Anything else that must not be: a lock that was lost, a key that was gone, a party that died.
     pub wrongs: Vec<String>,
@@ -67,6 +76,8 @@ struct Course {
     terms: Terms,
     began: Instant,
     handovers: AtomicU32,
+    fast: AtomicU32,
+    line: AtomicU32,
     over: AtomicBool,
     wrongs: Mutex<Vec<String>>,
 }
@@ -75,8 +86,8 @@ struct Course {
 pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) -> Result<Outcome, Trouble> {
     let mut parties = Vec::new();
     for number in [1, 2] {
-        for program in [ours, peer] {
-            parties.push(Party::ready(program, number, port, key, LEASE)?);
+        for (program, away_ms) in [(ours, terms.ours_away_ms), (peer, AWAY_MS)] {
+            parties.push((Party::ready(program, number, port, key, LEASE)?, away_ms));
         }
     }
     let course = Course {
@@ -85,13 +96,15 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
         terms,
         began: Instant::now(),
         handovers: AtomicU32::new(0),
+        fast: AtomicU32::new(0),
+        line: AtomicU32::new(0),
         over: AtomicBool::new(false),
         wrongs: Mutex::new(Vec::new()),
     };
     thread::scope(|scope| {
-        for (seed, party) in (1..).zip(&mut parties) {
+        for (seed, (party, away_ms)) in (1..).zip(&mut parties) {
             let course = &course;
-            scope.spawn(move || course.run(party, seed));
+            scope.spawn(move || course.run(party, *away_ms, seed));
         }
     });
     let mut witness = Witness::connect(port, key)?;
@@ -101,6 +114,7 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
     }
     Ok(Outcome {
         handovers: course.handovers.into_inner(),
+        ours: (course.fast.into_inner(), course.line.into_inner()),
         turns: log.iter().filter(|event| event.entered).count(),
         overlaps: overlaps(&log),
         wrongs: course.wrongs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()),
@@ -110,12 +124,12 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
 
 impl Course {
     /// One party's turns, until the race is over. A wrong ends it for all.
-    fn run(&self, party: &mut Party, seed: u64) {
+    fn run(&self, party: &mut Party, away_ms: (u64, u64), seed: u64) {
         let mut dice = Dice(seed);
         let ran = Witness::connect(self.port, &self.key).and_then(|mut witness| {
             while !self.is_over() {
                 self.turn(party, &mut witness, &mut dice)?;
-                thread::sleep(dice.millis(AWAY_MS));
+                thread::sleep(dice.millis(away_ms));
             }
             Ok(())
         });
@@ -135,6 +149,11 @@ impl Course {
         party.is_in(self.terms.at_most)?;
         let (came, handovers) = witness.enter(&party.name, &party.side)?;
         self.handovers.fetch_max(handovers, Ordering::Relaxed);
+        for (start, count) in [(FAST, &self.fast), (LINE, &self.line)] {
+            if came.value.as_ref().is_some_and(|value| value.starts_with(start)) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
         thread::sleep(dice.millis(STAYS_MS));
         let (went, last) = witness.leave(&party.name)?;
         // The log has more of it; this ends the race at the first sight of it.

@@ -9,7 +9,7 @@ use lockkeeper_rig::Trouble;
 
 use super::cases::{CASES, Case, Needs, Scene};
 use super::party::Program;
-use super::race::{Terms, race};
+use super::race::{AWAY_MS, Terms, race};
 
 /// Fault on our side, fault on the peer's, what they play, what the judge must say.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
@@ -35,7 +35,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Enough for a blind one to meet somebody inside, many times over.
-const RACE: Terms = Terms { handovers: 20, at_most: Duration::from_secs(30) };
+const RACE: Terms = Terms { handovers: 20, ours_away_ms: AWAY_MS, at_most: Duration::from_secs(30) };
 
 /// One trial: what it is called, and how it went.
 pub struct Trial<'a> {
