@@ -9,7 +9,7 @@ use std::time::Duration;
 use lockkeeper_rig::Trouble;
 
 use super::party::{Answer, Party, Program};
-use super::witness::Witness;
+use super::witness::{Witness, shown};
 
 /// The lease of whoever is to lose it.
 const SHORT: Duration = Duration::from_secs(1);
@@ -171,7 +171,7 @@ fn robbed_renewals(scene: &Scene<'_>) -> Result<(), Trouble> {
     let before = witness.value()?;
     let found_out = ours.is_lost_within(SHORT * 2)?;
     let after = witness.value()?;
-    ensure(before == after, &format!("a renewal of ours changed the key of another: {before:?}, then {after:?}"))?;
+    unchanged(&before, &after, "a renewal")?;
     ensure(found_out, "ours was robbed and did not say so within two leases")?;
     ensure(!ours.believes()?, "ours still believes to hold the lock that it lost")?;
     leaves_alone(&mut ours, &mut witness, &before)?;
@@ -319,8 +319,13 @@ fn frees_nothing(
 fn leaves_alone(ours: &mut Party, witness: &mut Witness, value: &Option<Vec<u8>>) -> Result<(), Trouble> {
     frees_nothing(ours, "release", Party::release)?;
     let after = witness.value()?;
-    ensure(*value == after, &format!("the release of ours changed the key of another: {value:?}, then {after:?}"))?;
+    unchanged(value, &after, "the release")?;
     ensure(!witness.would_get_in()?, "the release of ours freed the lock of another")
+}
+
+fn unchanged(before: &Option<Vec<u8>>, after: &Option<Vec<u8>>, by: &str) -> Result<(), Trouble> {
+    let (first, then) = (shown(before.as_deref()), shown(after.as_deref()));
+    ensure(before == after, &format!("{by} of ours changed the key of another: {first}, then {then}"))
 }
 
 fn still_ours(ours: &mut Party, witness: &mut Witness, after: &str) -> Result<(), Trouble> {

@@ -13,7 +13,7 @@ use lockkeeper_rig::Trouble;
 
 use super::log::{Overlap, overlaps};
 use super::party::{Answer, Party, Program};
-use super::witness::{Seen, Witness};
+use super::witness::{Witness, shown};
 
 /// Long against every pause of a busy machine: nobody's lease may end in a race.
 const LEASE: Duration = Duration::from_secs(30);
@@ -161,9 +161,7 @@ impl Course {
             self.over.store(true, Ordering::Relaxed);
         }
         if !party.is_its_own(came.value.as_deref(), went.value.as_deref()) {
-            let shown =
-                |seen: &Seen| seen.value.as_deref().map_or("nothing".to_string(), |v| v.escape_ascii().to_string());
-            let (first, then) = (shown(&came), shown(&went));
+            let (first, then) = (shown(came.value.as_deref()), shown(went.value.as_deref()));
             self.wrong(format!(
                 "the lock's key was not that of `{}` while it was in: {first}, then {then}",
                 party.name

@@ -105,6 +105,11 @@ impl Witness {
     }
 }
 
+/// A key's value for people.
+pub fn shown(value: Option<&[u8]>) -> String {
+    value.map_or("nothing".to_string(), |value| format!("`{}`", value.escape_ascii()))
+}
+
 fn number(parts: &[Reply], n: usize) -> Result<i64, Trouble> {
     parts.get(n).unwrap_or(&Reply::Nil).number()
 }
