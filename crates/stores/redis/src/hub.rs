@@ -87,6 +87,13 @@ impl Hub {
         }
     }
 
+    /// The claim asked in vain and left nothing: it is forgotten, unless it holds since an earlier question.
+    pub(crate) fn forgets_untold(&self, id: ClaimId) {
+        if self.number(id) == Number::Untold {
+            self.forgets(id);
+        }
+    }
+
     /// Waits until there is news of a claim, at most so long; with the standing, if it came in.
     pub(crate) async fn news_of(&self, id: ClaimId, at_most: Duration) -> Option<Standing> {
         let bell = {

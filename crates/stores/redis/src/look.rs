@@ -37,22 +37,35 @@ pub(crate) async fn lines(
     after: Option<&Name>,
     limit: usize,
 ) -> Result<Vec<LockView>> {
-    let names = walk(link, under, after, limit).await?;
     let mut views = Vec::new();
-    for names in names.chunks(LINES) {
-        let mut pipe = redis::pipe();
-        for name in names {
-            pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+    let mut after = after.cloned();
+    while views.len() < limit {
+        let names = walk(link, under, after.as_ref(), limit).await?;
+        for names in names.chunks(LINES) {
+            views.extend(read(link, hub, names).await?);
         }
-        for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
-            match answer {
-                Value::ServerError(error) if link::is_unknown_script(&error) => {
-                    views.extend(line(link, hub, name).await?)
-                }
-                // Gone meanwhile, or changed into something else.
-                Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
-                answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
-            }
+        // Fewer than there was room for: these were all. Otherwise some may have gone meanwhile, and others follow.
+        match names.last() {
+            Some(last) if names.len() >= limit => after = Some(last.clone()),
+            _ => break,
+        }
+    }
+    views.truncate(limit);
+    Ok(views)
+}
+
+async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
+    let mut pipe = redis::pipe();
+    for name in names {
+        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+    }
+    let mut views = Vec::new();
+    for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
+        match answer {
+            Value::ServerError(error) if link::is_unknown_script(&error) => views.extend(line(link, hub, name).await?),
+            // Gone meanwhile, or changed into something else.
+            Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
+            answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
         }
     }
     Ok(views)

@@ -77,6 +77,11 @@ local function raise_floor(number)
     end
 end
 
+-- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
+local function left_of(claim, until_ms)
+    return math.min(until_ms - now, claim.lease)
+end
+
 local function next_number()
     last = math.max(now_us, last + 1, floor + 1)
     if last > now_us then raise_floor(last) end
@@ -100,7 +105,7 @@ local function import(record)
     local since = number > 0 and math.floor(number / 1000) or math.min(now, now + left - lease)
     kind, capacity, used = 'mutex', 1, 1
     save(id, {
-        state = 'in', weight = 1, number = number, order = 0, entered = since, since = since, channel = '',
+        state = 'in', weight = 1, lease = tonumber(lease), number = number, order = 0, entered = since, since = since, channel = '',
         question = 0, owner = string.sub(owner_and_note, 1, length), note = string.sub(owner_and_note, length + 1),
     })
     redis.call('ZADD', inside, now + left, id)
