@@ -345,7 +345,9 @@ fn passes(from: &mut Party, to: &mut Party, witness: &mut Witness) -> Result<(),
 /// The holder releases as it should, and nothing is left behind: anybody could get in.
 fn frees(holder: &mut Party, witness: &mut Witness) -> Result<(), Trouble> {
     ensure(holder.release()? != Answer::No, &format!("`{}` lost a lock that was its own", holder.name))?;
-    ensure(witness.would_get_in()?, &format!("the lock was not free after `{}` released it", holder.name))
+    ensure(witness.would_get_in()?, &format!("the lock was not free after `{}` released it", holder.name))?;
+    let ghosts = witness.in_our_line()?;
+    ensure(ghosts == 0, &format!("{ghosts} of ours still stand in line, and nobody waits"))
 }
 
 fn ensure(truth: bool, otherwise: &str) -> Result<(), Trouble> {

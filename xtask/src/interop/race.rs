@@ -115,6 +115,10 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
     if !witness.would_get_in()? {
         course.wrong("the lock was not free after everybody had released it".to_string());
     }
+    let ghosts = witness.in_our_line()?;
+    if ghosts > 0 {
+        course.wrong(format!("{ghosts} of ours still stand in line, and nobody waits"));
+    }
     Ok(Outcome {
         handovers: course.handovers.into_inner(),
         ours: (course.fast.into_inner(), course.line.into_inner()),

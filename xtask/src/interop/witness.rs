@@ -86,6 +86,12 @@ impl Witness {
         Ok(true)
     }
 
+    /// How many stand in our line for the lock; the key is that of our layout.
+    pub fn in_our_line(&mut self) -> Result<i64, Trouble> {
+        let key = format!("{{{}}}:wait", self.keys[3]);
+        self.wire.call(&["ZCARD", &key])?.number()
+    }
+
     /// Puts something else in the place of the lock's key, or nothing, whoever holds it.
     pub fn rob(&mut self, value: Option<&str>) -> Result<(), Trouble> {
         let [.., key] = self.keys.clone();
