@@ -190,14 +190,12 @@ impl Watch {
 /// Does an operation that was answered so change the cell?
 fn changes(reply: &CellReply) -> bool {
     match reply {
-        CellReply::Done { .. }
-        | CellReply::Number { .. }
-        | CellReply::Admitted { .. }
-        | CellReply::Entered { .. } => true,
-        CellReply::Conflict { .. }
-        | CellReply::TooLow { .. }
-        | CellReply::Limited { .. }
-        | CellReply::Stale { .. } => false,
+        CellReply::Done { .. } | CellReply::Number { .. } | CellReply::Admitted { .. } | CellReply::Entered { .. } => {
+            true
+        }
+        CellReply::Conflict { .. } | CellReply::TooLow { .. } | CellReply::Limited { .. } | CellReply::Stale { .. } => {
+            false
+        }
     }
 }
 

@@ -173,10 +173,7 @@ fn judge(
     }
     let changed = matches!(
         got,
-        Ok(CellReply::Done { .. }
-            | CellReply::Number { .. }
-            | CellReply::Admitted { .. }
-            | CellReply::Entered { .. })
+        Ok(CellReply::Done { .. } | CellReply::Number { .. } | CellReply::Admitted { .. } | CellReply::Entered { .. })
     );
     match wanted {
         Ok((Some(state), _)) if changed => {
