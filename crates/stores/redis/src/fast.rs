@@ -13,7 +13,7 @@ use redis::{Cmd, Value};
 
 use crate::gather::Many;
 use crate::hub::Number;
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines;
 use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
@@ -55,10 +55,11 @@ impl Many for Lane {
             Question::Take { keys, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
                 pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("GET").arg(&keys.floor).cmd("TIME");
+                pipe.cmd("MGET").arg(CLOCK).arg(&keys.floor).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
-                let [set, floor, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
-                self.taken(set, self.0.no_error(floor)?, time_us(self.0.no_error(time)?)?)
+                let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
+                let (mark, floors) = self.floors(floors)?;
+                self.taken(set, mark.max(floors.first().copied().unwrap_or(0)), time_us(self.0.no_error(time)?)?)
             }
             // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
@@ -82,10 +83,8 @@ impl Many for Lane {
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
             let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us)?;
-            let Value::Array(floors) = self.0.no_error(rest.pop().unwrap_or_default())? else {
-                return Err(trouble::unexpected("MGET"));
-            };
-            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, time)));
+            let (mark, floors) = self.floors(rest.pop().unwrap_or_default())?;
+            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, mark.max(floor), time)));
         }
         let mut taken = taken.into_iter();
         let answer = |question: &Question| match question {
@@ -100,12 +99,20 @@ impl Many for Lane {
 }
 
 impl Lane {
-    fn taken(&self, set: Value, floor: Value, now_us: u64) -> Result<Answer> {
+    /// The clock stands if it is above the floor of this lock, and not behind where it was when other holds ended.
+    fn taken(&self, set: Value, floor: u64, now_us: u64) -> Result<Answer> {
         Ok(match self.0.no_error(set)? {
             Value::Nil => Answer::Busy,
-            _ if now_us > number(&floor).unwrap_or(0) => Answer::In(now_us),
+            _ if now_us > floor => Answer::In(now_us),
             _ => Answer::Unnumbered,
         })
+    }
+
+    /// The clock's mark, and the floor of each lock.
+    fn floors(&self, answer: Value) -> Result<(u64, Vec<u64>)> {
+        let Value::Array(floors) = self.0.no_error(answer)? else { return Err(trouble::unexpected("MGET")) };
+        let mut floors = floors.iter().map(|floor| number(floor).unwrap_or(0));
+        Ok((floors.next().unwrap_or(0), floors.collect()))
     }
 }
 
@@ -120,6 +127,7 @@ impl Write {
     fn of(questions: &[Question]) -> Self {
         let (mut holders, mut args, mut takes) = (Vec::new(), Vec::new(), Vec::new());
         let mut floors = redis::cmd("MGET");
+        floors.arg(CLOCK);
         for question in questions {
             match question {
                 Question::Take { keys, record, lease_ms } => {
@@ -137,6 +145,7 @@ impl Write {
         if !holders.is_empty() {
             // First: what is given back can be taken in the same write.
             let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+            holders.push(CLOCK.as_bytes());
             write.pipe.add_command(link::call(&RELEASE, &holders, &args));
         }
         if !takes.is_empty() {
@@ -158,7 +167,8 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await?;
+    let answer =
+        link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()], &[id.as_bytes()]).await?;
     Ok(number(&answer))
 }
 

@@ -20,7 +20,7 @@ use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
 use crate::hub::{Hub, Number};
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
@@ -162,6 +162,7 @@ impl Redis {
             .collect();
         let keys: Vec<&[u8]> =
             all.iter().flat_map(|(keys, ..)| [keys.holder.as_bytes(), keys.floor.as_bytes()]).collect();
+        let keys = [keys, vec![CLOCK.as_bytes()]].concat();
         let args: Vec<&[u8]> = all.iter().flat_map(|(_, args, _)| args.iter().map(String::as_bytes)).collect();
         let Value::Array(answers) = self.renewals.run(&RENEW, &keys, &args).await? else {
             return Err(trouble::unexpected("renew"));
