@@ -22,9 +22,9 @@ pub use identity::Identity;
 pub use process::Process;
 pub use rustix::process::Signal;
 pub use server::Server;
-pub use servers::SERVERS;
+pub use servers::{REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS};
 pub use shared::{Entry, Shared, entries, forget, remember, rig_dir, shared, wanted};
-pub use spec::{Ready, Spec, program_path};
+pub use spec::{Library, Ready, Spec, program_path};
 pub use trouble::Trouble;
 
 #[cfg(test)]
