@@ -20,7 +20,7 @@ const HANDED_OVER_WITHIN: Duration = Duration::from_secs(4);
 pub struct Trial {
     /// The tokens of the first and of the second hold, where there are tokens.
     pub tokens: Option<(Token, Token)>,
-    /// From the release of the first to the second knowing that it is in.
+    /// From before the release of the first to the second knowing that it is in.
     pub handed_over_in: Duration,
 }
 
@@ -53,8 +53,8 @@ async fn steps(store: &dyn Store, name: &Name, first: &Claim, second: &Claim) ->
     if matches!(standing, Standing::Held { .. }) {
         return Err(failed("two had the same lock"));
     }
-    store.leave(name, first.id, Keep::Nothing).await.map_err(during("releasing a lock"))?;
     let released = Instant::now();
+    store.leave(name, first.id, Keep::Nothing).await.map_err(during("releasing a lock"))?;
     let two = loop {
         if let Standing::Held { token, .. } = standing {
             break token;

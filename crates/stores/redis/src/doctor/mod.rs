@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::checkup::{Finding, Level, Promise, Report, Trial, trial};
 use lockkeeper_core::store::{Store, Survives};
-use lockkeeper_core::{ClaimId, Error, Name, Result};
+use lockkeeper_core::{ClaimId, Error, ErrorKind, Name, Result};
 
 use self::seen::Seen;
 use self::visit::Visit;
@@ -56,7 +56,7 @@ pub async fn checkup(options: Options) -> Result<Report> {
 
     let mut report = Report::new("redis", options.address.to_string());
     server::tell(&seen, &mut report);
-    rights::tell(seen.user.as_deref(), options.password.is_some(), &missing, &under, &mut report);
+    let allow = rights::tell(seen.user.as_deref(), options.password.is_some(), &missing, &under, &mut report);
     report.promise_of(&profile(Survives::Nothing));
     reach::tell(&options, visit.resp3, &push, &mut report);
     role::tell(&seen, &mut report);
@@ -66,7 +66,7 @@ pub async fn checkup(options: Options) -> Result<Report> {
     let leans_on_clock = speed::tell(&seen, measured, &mut report);
     names::tell(found, &under, &mut report);
     tell_unseen(&seen, &mut report);
-    tell_trial(&tried, leans_on_clock, &mut report);
+    tell_trial(tried.map_err(|error| allowed(error, allow)), leans_on_clock, &mut report);
     Ok(report.sorted())
 }
 
@@ -86,7 +86,8 @@ fn tell_unseen(seen: &Seen, report: &mut Report) {
         ("INFO", "+info", seen.info.is_some()),
         ("CONFIG GET", "+config|get", seen.config_seen),
         ("SLOWLOG GET", "+slowlog|get", seen.slow.is_some()),
-        ("ACL", "+acl|whoami +acl|dryrun", seen.user.is_some() && seen.default_user_writes.is_some()),
+        ("ACL WHOAMI", "+acl|whoami", seen.user.is_some()),
+        ("ACL DRYRUN", "+acl|dryrun", seen.default_user_writes.is_some()),
     ];
     let refused = || asked.iter().filter(|(_, _, answered)| !answered);
     let names: Vec<&str> = refused().map(|(name, ..)| *name).collect();
@@ -100,7 +101,15 @@ fn tell_unseen(seen: &Seen, report: &mut Report) {
     report.find(finding.with_change(change));
 }
 
-fn tell_trial(tried: &Result<Trial>, leans_on_clock: bool, report: &mut Report) {
+/// Where the user lacks rights, the way out is to give it these.
+fn allowed(error: Error, allow: Option<String>) -> Error {
+    match allow.filter(|_| error.kind() == ErrorKind::Denied) {
+        Some(allow) => error.with_hint(allow),
+        None => error,
+    }
+}
+
+fn tell_trial(tried: Result<Trial>, leans_on_clock: bool, report: &mut Report) {
     match tried {
         Ok(trial) => {
             report.fact("hand-over", speed::ms(trial.handed_over_in));
@@ -115,7 +124,7 @@ fn tell_trial(tried: &Result<Trial>, leans_on_clock: bool, report: &mut Report) 
                 None => finding,
             });
             report.promise(Promise::Usable, false, error.to_string(), error.hint().map(str::to_owned));
-            unusable(error, report);
+            unusable(&error, report);
         }
     }
     if !leans_on_clock {

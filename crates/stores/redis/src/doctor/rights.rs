@@ -50,8 +50,10 @@ pub(crate) const NEEDED: &[&str] = &[
 /// What was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// Commands that the user may not run, or that the server does not have.
+    /// Commands that the user may not run.
     pub(crate) commands: BTreeSet<String>,
+    /// Commands that the server does not have: it is too old, or somebody took them away.
+    pub(crate) absent: BTreeSet<String>,
     /// May it not use the keys?
     pub(crate) keys: bool,
     /// May it not use the channel?
@@ -69,7 +71,7 @@ impl Missing {
                 "NOPERM" if words.contains("channel") => missing.channels = true,
                 "NOPERM" if words.contains(" key") => missing.keys = true,
                 "NOPERM" => drop(missing.commands.insert(command.to_owned())),
-                "ERR" if words.starts_with("unknown command") => drop(missing.commands.insert(command.to_owned())),
+                "ERR" if words.starts_with("unknown command") => drop(missing.absent.insert(command.to_owned())),
                 _ => {}
             }
         }
@@ -101,12 +103,29 @@ pub(crate) async fn try_all(visit: &Visit, keys: &Keys, channel: &str) -> Result
     Ok(Missing::of(&visit.ask_all(&pipe).await?))
 }
 
-/// Facts and findings about the user.
-pub(crate) fn tell(user: Option<&str>, has_password: bool, missing: &Missing, under: &str, report: &mut Report) {
+/// Facts and findings about the user; the rule that would give it what it lacks.
+pub(crate) fn tell(
+    user: Option<&str>,
+    has_password: bool,
+    missing: &Missing,
+    under: &str,
+    report: &mut Report,
+) -> Option<String> {
     let how = if has_password { "with a password" } else { "without a password" };
     report.fact("user", format!("{}, {how}", user.unwrap_or("name could not be seen")));
     if missing.is_nothing() {
-        return report.find(Finding::good(TOPIC, "this user may do all that locks need"));
+        report.find(Finding::good(TOPIC, "this user may do all that locks need"));
+        return None;
+    }
+    if !missing.absent.is_empty() {
+        let names: Vec<&str> = missing.absent.iter().map(String::as_str).collect();
+        let found = format!("the server does not have the commands {}", names.join(", "));
+        let means = "locks that need them cannot be taken, renewed or released";
+        let change = "use Redis 6.2 or later, and do not rename or disable them";
+        report.find(Finding::new(TOPIC, Level::Danger, found, means).with_change(change));
+    }
+    if missing.commands.is_empty() && !missing.keys && !missing.channels {
+        return None;
     }
     let mut lacks = Vec::new();
     let mut rules = Vec::new();
@@ -126,7 +145,8 @@ pub(crate) fn tell(user: Option<&str>, has_password: bool, missing: &Missing, un
     let found = format!("this user lacks {}", lacks.join(" and "));
     let change = format!("`ACL SETUSER {} {}`", user.unwrap_or("NAME"), rules.join(" "));
     let means = "locks that need them cannot be taken, renewed or released";
-    report.find(Finding::new(TOPIC, Level::Danger, found, means).with_change(change));
+    report.find(Finding::new(TOPIC, Level::Danger, found, means).with_change(change.clone()));
+    Some(change)
 }
 
 #[cfg(test)]
@@ -154,7 +174,8 @@ mod tests {
             ("SCAN", "ERR", "unknown command 'SCAN', with args beginning with: '0'"),
             ("HSET", "WRONGTYPE", "Operation against a key holding the wrong kind of value"),
         ]));
-        assert_eq!(missing.commands.iter().map(String::as_str).collect::<Vec<_>>(), ["EVAL", "SCAN"]);
+        assert_eq!(missing.commands.iter().map(String::as_str).collect::<Vec<_>>(), ["EVAL"]);
+        assert_eq!(missing.absent.iter().map(String::as_str).collect::<Vec<_>>(), ["SCAN"]);
         assert!(!missing.keys && !missing.channels);
         let words = "this user has no permissions to access one of the keys used as arguments";
         assert!(Missing::of(&answers(&[("SET", "NOPERM", words)])).keys);
@@ -169,7 +190,7 @@ mod tests {
     fn the_way_out_can_be_typed() {
         let mut report = Report::new("redis", "");
         let commands = ["EVAL", "SCAN"].map(str::to_owned).into();
-        let missing = Missing { commands, keys: true, channels: true };
+        let missing = Missing { commands, absent: BTreeSet::new(), keys: true, channels: true };
         tell(Some("app"), true, &missing, "lockkeeper/", &mut report);
         let change = report.findings[0].change.as_deref().unwrap();
         assert_eq!(change, "`ACL SETUSER app +eval +scan ~lockkeeper/* ~{lockkeeper/* &lockkeeper:wake:*`");

@@ -213,7 +213,9 @@ pub(crate) fn tell(seen: &Seen, report: &mut Report) {
         report.find(Finding::new("version", fault.level, fault.what, fault.means).with_change(fault.change));
     }
     if found == 0 {
-        report.find(Finding::good("version", format!("{flavour} {version}, without a known fault that touches locks")));
+        let hidden = if seen.info.is_none() { "; those that hang on its settings are not known" } else { "" };
+        let found = format!("{flavour} {version}, without a known fault that touches locks{hidden}");
+        report.find(Finding::good("version", found));
     }
 }
 
