@@ -33,11 +33,13 @@ pub(crate) struct Measured {
     /// How far its clock went, and ours, between two looks.
     pub(crate) its: i64,
     pub(crate) ours: i64,
+    /// By how much the two looks themselves may be off: the answers were on the way for longer than that.
+    pub(crate) blur: i64,
 }
 
 /// Sends pings one after the other, between two looks at the clock; `None` if we may not do that.
 pub(crate) async fn measure(visit: &Visit) -> Result<Option<Measured>> {
-    let Some((first_us, first_at, first_wall)) = clock(visit).await? else { return Ok(None) };
+    let Some(first) = clock(visit).await? else { return Ok(None) };
     let mut took = Vec::with_capacity(PINGS);
     let begun = Instant::now();
     while took.len() < PINGS && begun.elapsed() < PINGS_TAKE {
@@ -47,25 +49,34 @@ pub(crate) async fn measure(visit: &Visit) -> Result<Option<Measured>> {
         }
         took.push(asked.elapsed());
     }
-    let Some((last_us, last_at, _)) = clock(visit).await? else { return Ok(None) };
+    let Some(last) = clock(visit).await? else { return Ok(None) };
     took.sort_unstable();
     Ok(Some(Measured {
         pings: took.len(),
         p50: share(&took, 50),
         p99: share(&took, 99),
-        ahead_us: first_us - first_wall,
-        its: last_us - first_us,
-        ours: micros(last_at - first_at),
+        ahead_us: first.its - first.wall,
+        its: last.its - first.its,
+        ours: micros(last.at - first.at),
+        blur: first.blur + last.blur,
     }))
 }
 
-/// The server's clock in µs, and ours in the middle of the question: steady, and of the wall.
-async fn clock(visit: &Visit) -> Result<Option<(i64, Instant, i64)>> {
+/// One look at the server's clock: it, and ours in the middle of the question, in µs.
+struct Look {
+    its: i64,
+    wall: i64,
+    at: Instant,
+    blur: i64,
+}
+
+async fn clock(visit: &Visit) -> Result<Option<Look>> {
     let (asked, wall) = (Instant::now(), SystemTime::now());
     let Some(time) = visit.ask(&redis::cmd("TIME")).await?.value() else { return Ok(None) };
     let half = asked.elapsed() / 2;
     let wall = micros((wall + half).duration_since(UNIX_EPOCH).unwrap_or_default());
-    Ok(Some((i64::try_from(time_us(time)?).unwrap_or(i64::MAX), asked + half, wall)))
+    let its = i64::try_from(time_us(time)?).unwrap_or(i64::MAX);
+    Ok(Some(Look { its, wall, at: asked + half, blur: micros(half) }))
 }
 
 fn micros(time: Duration) -> i64 {
@@ -105,13 +116,13 @@ fn latency(measured: Measured, report: &mut Report) {
 }
 
 fn clock_of(measured: Measured, report: &mut Report) -> bool {
-    let Measured { ahead_us, its, ours, .. } = measured;
+    let Measured { ahead_us, its, ours, blur, .. } = measured;
     let apart = Duration::from_micros(ahead_us.unsigned_abs());
     let side = if ahead_us < 0 { "behind" } else { "ahead of" };
     report.fact("clock", format!("{} {side} this host's", ms(apart)));
-    // What the two looks themselves may be off by, and a tenth for a busy machine.
+    // Beyond what the looks may be off by: a tenth, for clocks that are being slewed.
     let off = (its - ours).abs();
-    if its <= 0 || off > 50_000 + ours / 10 {
+    if its < -blur || (its <= 0 && ours > blur) || off > blur + 20_000 + ours / 10 {
         let found = format!("it went {} ms while this host's went {} ms", its / 1_000, ours / 1_000);
         let means = "leases end by this clock: a step ahead frees locks while their holders work, one back keeps them";
         let change = "see to the server's time service; let it slew, not step";
@@ -170,6 +181,7 @@ mod tests {
         ahead_us: -300,
         its: 20_100,
         ours: 20_000,
+        blur: 100,
     };
 
     fn told(measured: Measured) -> (bool, Vec<(&'static str, Level)>) {
@@ -197,6 +209,8 @@ mod tests {
             let (leans, findings) = told(Measured { its, ours, ..FINE });
             assert!(!leans && findings[1] == ("clock", Level::Danger), "{its} {ours}");
         }
+        let busy = Measured { its: 420_000, ours: 20_000, blur: 500_000, ..FINE };
+        assert!(told(busy).0, "the machine was busy, not the clock wrong");
         let apart = Measured { ahead_us: 4_000_000, ..FINE };
         assert_eq!(told(apart), (true, vec![("latency", Level::Good), ("clock", Level::Note)]));
     }
