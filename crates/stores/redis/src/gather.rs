@@ -49,24 +49,21 @@ impl<M: Many> Gather<M> {
     /// # Cancel safety
     /// Dropped while it is queued or under way, the question may still be answered; nobody else is hurt.
     pub(crate) async fn ask(self: &Arc<Self>, question: M::Question) -> Result<M::Answer> {
-        match self.turn_or_queue(question) {
-            Ok((turn, question)) => turn.0.many.one(question).await,
-            Err(queued) => queued.await.unwrap_or_else(|_| Err(went_under())),
+        match self.turn(question) {
+            Ask::Now(turn, question) => turn.0.many.one(question).await,
+            Ask::Queued(answer) => answer.await.unwrap_or_else(|_| Err(went_under())),
         }
     }
 
-    fn turn_or_queue(
-        self: &Arc<Self>,
-        question: M::Question,
-    ) -> Result<(Turn<M>, M::Question), oneshot::Receiver<Result<M::Answer>>> {
+    fn turn(self: &Arc<Self>, question: M::Question) -> Ask<M> {
         let mut state = self.state();
         if state.under_way < UNDER_WAY {
             state.under_way += 1;
-            return Ok((Turn(self.clone()), question));
+            return Ask::Now(Turn(self.clone()), question);
         }
         let (sender, answer) = oneshot::channel();
         state.queue.push((question, sender));
-        Err(answer)
+        Ask::Queued(answer)
     }
 
     async fn batch(turn: Turn<M>, batch: Vec<Asked<M>>) {
@@ -86,6 +83,14 @@ impl<M: Many> Gather<M> {
     fn state(&self) -> MutexGuard<'_, State<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What becomes of a question.
+enum Ask<M: Many> {
+    /// It goes straight out.
+    Now(Turn<M>, M::Question),
+    /// It goes with others, and this will be the answer.
+    Queued(oneshot::Receiver<Result<M::Answer>>),
 }
 
 /// One batch under way; when it ends, however it does, the queue goes next.

@@ -17,10 +17,13 @@ use tokio::sync::Notify;
 pub(crate) struct Hub {
     channel: String,
     claims: [Mutex<HashMap<ClaimId, Known>>; SHELVES],
-    observers: Mutex<HashMap<String, Vec<(u64, Arc<Notify>)>>>,
+    observers: Mutex<Observers>,
 }
 
 const SHELVES: usize = 16;
+
+/// The bells of those who observe a lock, by its key.
+type Observers = HashMap<String, Vec<(u64, Arc<Notify>)>>;
 
 /// What is known of a claim.
 #[derive(Debug, Default)]
@@ -159,7 +162,7 @@ impl Hub {
         self.claims[shelf].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn observers(&self) -> MutexGuard<'_, HashMap<String, Vec<(u64, Arc<Notify>)>>> {
+    fn observers(&self) -> MutexGuard<'_, Observers> {
         self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,9 +11,11 @@ use lockkeeper_core::store::{
     Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
     Survives, Tokens, Waiter, Wake,
 };
+use lockkeeper_core::time::Moment;
 use lockkeeper_core::{Claim, ClaimId, Effect, LockKind, Name, Patience, Result, Token, limits};
 use redis::Value;
 
+use crate::cells::Way;
 use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
@@ -45,6 +47,7 @@ pub struct Redis {
     /// For renewals, made by whoever renews: the watchdog's own thread.
     renewals: Link,
     lane: Arc<Gather<Lane>>,
+    cells: Way,
     hot: Hot,
 }
 
@@ -73,11 +76,21 @@ impl Redis {
             profile: profile(survives),
             renewals: Link::new(options.clone(), None),
             lane: Gather::new(Lane(link.clone())),
+            cells: Way::new(options.cells, &link),
             options,
             hub,
             link,
             hot: Hot::default(),
         }))
+    }
+
+    /// [`update`](Store::update), and what the server's clock said then: for tests that hold the answer to the model.
+    ///
+    /// # Errors
+    /// The outer error if there was no answer; the inner one is the answer.
+    #[doc(hidden)]
+    pub async fn update_at(&self, cell: &Name, op: &CellOp) -> Result<(Moment, Result<CellReply>)> {
+        self.cells.update(&self.link, cell, op).await
     }
 
     /// A free mutex in native commands; `None` if it is not free, or cannot be taken so.
@@ -260,12 +273,13 @@ impl Store for Redis {
     }
 
     fn update<'a>(&'a self, cell: &'a Name, op: &'a CellOp) -> Reply<'a, CellReply> {
-        Box::pin(async move { crate::cells::update(&self.link, cell, op).await })
+        Box::pin(async move { self.update_at(cell, op).await?.1 })
     }
 
     fn close<'a>(&'a self) -> Reply<'a, ()> {
         Box::pin(async move {
             self.link.close();
+            self.cells.close();
             self.renewals.close();
             self.hub.ring_all();
             Ok(())
