@@ -41,7 +41,7 @@ const REDIS: Spec = Spec {
 const REDIS_TLS: Spec = Spec {
     variant_of: Some("redis"),
     files: &[CONF, ("tls.conf", include_str!("redis/tls.conf"))],
-    url: "rediss://localhost:{port2}",
+    url: "rediss://127.0.0.1:{port2}",
     ..REDIS
 };
 

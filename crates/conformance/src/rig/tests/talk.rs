@@ -3,7 +3,7 @@
 //! The surprise: it speaks to redis and to a server of echoed lines alike, because a plain line is a command to redis.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 use super::SOON;
 
@@ -16,6 +16,28 @@ impl Talk {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
         Talk(BufReader::new(stream))
+    }
+
+    /// Whether there is nothing to read now.
+    pub(crate) fn is_silent(&self) -> bool {
+        let stream = self.0.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let seen = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        matches!(seen, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Waits for the end of the connection; how it ended.
+    pub(crate) fn end(&mut self) -> io::Result<()> {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest)?;
+        assert_eq!(String::from_utf8_lossy(&rest), "", "nothing more was to come");
+        Ok(())
+    }
+
+    /// Has nothing more to say, and goes on listening.
+    pub(crate) fn hang_up(&self) {
+        self.0.get_ref().shutdown(Shutdown::Write).unwrap();
     }
 }
 
