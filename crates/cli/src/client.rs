@@ -65,12 +65,13 @@ const WITH_PASSWORD: [&str; 3] = ["redis", "rediss", "redis+unix"];
 /// No password is longer.
 const PASSWORD_BYTES: u64 = 64 * 1024;
 
-fn has_passwords(url: &str) -> bool {
+/// Is it a store that may ask for a password?
+pub fn has_passwords(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     WITH_PASSWORD.iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// The password, if the store has one. A variable that is set for another store does no harm.
+/// The password, if one was given and the store has one.
 fn access(chosen: &Chosen) -> Result<Access, Failure> {
     let password = match &chosen.password {
         Some(password) if has_passwords(&chosen.url.value) => match &password.value {

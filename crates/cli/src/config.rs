@@ -104,7 +104,10 @@ pub fn choose(flag: Option<&str>) -> Result<Chosen, Failure> {
         Some((url, origin)) if url.contains(':') => by_url(url, origin),
         asked => choose_from(asked, &read(&places())?)?,
     };
-    if let Some(password) = password_of_the_environment()? {
+    // They may be set for another store.
+    if client::has_passwords(&chosen.url.value)
+        && let Some(password) = password_of_the_environment()?
+    {
         chosen.password = Some(password);
     }
     Ok(chosen)

@@ -23,11 +23,11 @@ use crate::location::Location;
 /// ```
 /// use lockkeeper::checkup::{Kept, Promise};
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// let report = lockkeeper::checkup("memory:", &Default::default()).await?;
+/// let report = lockkeeper::checkup("memory:", &lockkeeper::Access::default()).await?;
 /// assert_eq!(report.kept(Promise::Tokens), Kept::Yes);
 /// assert_eq!(report.kept(Promise::Restart), Kept::No);
 /// println!("{}", report.trust());
-/// # lockkeeper::Result::Ok(())
+/// # Ok::<(), lockkeeper::Error>(())
 /// # }).unwrap();
 /// ```
 pub async fn checkup(url: &str, access: &Access) -> Result<Report> {
