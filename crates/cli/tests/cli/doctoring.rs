@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
+use lockkeeper_conformance::certificates::{Host, serve};
 use lockkeeper_conformance::rig::Server;
 use serde_json::{Value, json};
 
-use super::servers::{program, server, server_with, tell, url};
+use super::servers::{asked_for, program, server, server_with, tell, url};
 use super::support::{Den, output, text, until};
 
 /// What `doctor --json` says, its exit code, and what it says on stderr.
@@ -267,6 +268,25 @@ fn a_server_without_resp3_is_told_so() {
     let done = output(at(&den, &server).args(["ls"]));
     assert_eq!(done.status.code(), Some(64));
     assert!(text(&done.stderr).contains("has no RESP3"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn an_encrypted_way_is_seen() {
+    let (den, true) = (Den::new(), asked_for()) else { return };
+    let server = serve("redis-tls", Host::Right).expect("the server starts");
+    let ca = server.folder().join("ca.pem");
+    let store = format!("{}?ca={}", server.url(), ca.display());
+    let (report, code, said) = doctor(den.lockkeeper().env("LOCKKEEPER_STORE", store), "usable,push");
+    assert_eq!((code, levels(&report, "transport")), (Some(0), vec!["good".to_owned()]), "{said}");
+    assert_eq!(report["facts"][2], json!({ "topic": "transport", "value": "TLS" }));
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_told() {
+    let (den, Some(server)) = (Den::new(), server("redis-stepped")) else { return };
+    server.step_clock("-1h").expect("it can be stepped");
+    let (report, code, _) = doctor(&mut at(&den, &server), "tokens");
+    assert_eq!((code, levels(&report, "clock")), (Some(0), vec!["note".to_owned()]), "{report:#}");
 }
 
 #[test]

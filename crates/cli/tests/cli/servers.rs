@@ -16,14 +16,18 @@ pub fn server(name: &str) -> Option<Server> {
 
 /// The same with files of our own.
 pub fn server_with(name: &str, files: &[(&str, &str)]) -> Option<Server> {
+    asked_for().then(|| Server::named_with(name, files).expect("the server starts"))
+}
+
+/// Did anybody ask for servers? If not, that is said aloud.
+pub fn asked_for() -> bool {
     static ONCE: Once = Once::new();
     if !wanted() {
         // To the stream itself: the test harness swallows `eprintln!`.
         let line = "\nNOT RUN: tests of the command line with a real redis; `cargo xtask test` runs them\n";
         ONCE.call_once(|| drop(writeln!(std::io::stderr(), "{line}")));
-        return None;
     }
-    Some(Server::named_with(name, files).expect("the server starts"))
+    wanted()
 }
 
 /// The address of a server, with a user if one is named, and never a password.
