@@ -118,7 +118,7 @@ async fn ours(link: &Link, names: Vec<Name>) -> Result<Vec<Name>> {
     Ok(names.into_iter().zip(heads).filter(|(_, head)| ours(head)).map(|(name, _)| name).collect())
 }
 
-fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
+pub(crate) fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
     let wrong = || trouble::unexpected("SCAN");
     let Value::Array(parts) = answer else { return Err(wrong()) };
     let [Value::BulkString(cursor), Value::Array(found)] = &parts[..] else { return Err(wrong()) };
@@ -131,7 +131,7 @@ fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
 }
 
 /// Text that matches itself in a pattern of the server.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '^' | '\\' | '-');
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }

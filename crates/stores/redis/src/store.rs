@@ -293,7 +293,8 @@ impl Store for Redis {
     }
 }
 
-fn text_of(value: &Value) -> String {
+/// Text, however it is sent.
+pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::BulkString(text) => String::from_utf8_lossy(text).into_owned(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
@@ -301,7 +302,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn profile(survives: Survives) -> Profile {
+pub(crate) fn profile(survives: Survives) -> Profile {
     Profile {
         scheme: "redis",
         order: Order::Fifo,
