@@ -6,6 +6,7 @@
 mod args;
 mod examples;
 mod help;
+mod interop;
 mod laws;
 mod licences;
 mod lifecycle;
@@ -63,6 +64,11 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
             test::test(&options)
         }
         "examples" => args.finish().and_then(|()| examples::examples()),
+        "interop" => {
+            let (full, stand_in) = (args.flag("--full"), args.flag("--stand-in"));
+            let install = args.flag("--install");
+            interop::interop(&interop::Options { full, install, stand_in, peers: args.names()? })
+        }
         "bench" => bench(&args.rest()),
         "tidy" => args.finish().and_then(|()| check_tree()),
         "licences" => args.finish().and_then(|()| licences::licences()),

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use lockkeeper_core::store::{Keep, Left};
-use lockkeeper_core::{ClaimId, Effect, Error, Result};
+use lockkeeper_core::{ClaimId, Effect, Result};
 use redis::{Cmd, Value};
 
 use crate::gather::Many;
 use crate::hub::Number;
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines;
 use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
@@ -55,10 +55,10 @@ impl Many for Lane {
             Question::Take { keys, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
                 pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("GET").arg(&keys.floor).cmd("TIME");
+                pipe.cmd("MGET").arg(CLOCK).arg(&keys.floor).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
-                let [set, floor, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
-                self.taken(set, floor, &self.0.no_error(time).and_then(time_us))
+                let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
+                self.taken(set, &self.numbers(floors, time), 0)
             }
             // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
@@ -70,24 +70,20 @@ impl Many for Lane {
     async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
         let write = Write::of(&questions);
         let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
-        let given = match write.gives {
-            0 => Vec::new(),
-            gives => match answers.next() {
-                Some(Value::Array(given)) => given,
-                // The server does not know the script, or refused it: each of them is tried by itself.
-                _ => vec![Value::Int(0); gives],
-            },
-        };
+        // A server that does not know the script, or refused it: then each of them is tried by itself.
+        let mut given = Vec::new();
+        if write.gives > 0
+            && let Some(Value::Array(answers)) = answers.next()
+        {
+            given = answers;
+        }
         let mut given = given.into_iter();
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
-            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us);
-            let floors = match rest.pop().unwrap_or_default() {
-                Value::Array(floors) => floors,
-                refused => vec![refused; write.takes],
-            };
-            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, &time)));
+            let time = rest.pop().unwrap_or_default();
+            let numbers = self.numbers(rest.pop().unwrap_or_default(), time);
+            taken.extend(rest.into_iter().enumerate().map(|(at, set)| self.taken(set, &numbers, at)));
         }
         let mut taken = taken.into_iter();
         let answer = |question: &Question| match question {
@@ -102,20 +98,27 @@ impl Many for Lane {
 }
 
 impl Lane {
-    /// What the answers say of one that wanted to be in.
-    fn taken(&self, set: Value, floor: Value, now_us: &Result<u64>) -> Result<Answer> {
+    /// What came of the claim at this place of a write: its number stands if the clock is above the floor of the lock, and
+    /// not behind where it was when other holds ended.
+    fn taken(&self, set: Value, numbers: &Result<(u64, Vec<u64>)>, at: usize) -> Result<Answer> {
         if self.0.no_error(set)? == Value::Nil {
             return Ok(Answer::Busy);
         }
         // From here on it is in: whatever else went wrong, it has to leave again.
-        let in_vain = |error: Error| error.with_effect(Effect::Unknown);
-        let now_us = now_us.clone().map_err(in_vain)?;
-        let floor = match floor {
-            // Not ours to read or write: as if there were none. (Asked for many at a time, it is told as absent.)
-            Value::ServerError(error) if error.code() == "WRONGTYPE" => 0,
-            floor => number(&self.0.no_error(floor).map_err(in_vain)?).unwrap_or(0),
-        };
-        Ok(if now_us > floor { Answer::In(now_us) } else { Answer::Unnumbered })
+        let (now_us, floors) = numbers.as_ref().map_err(|error| error.clone().with_effect(Effect::Unknown))?;
+        match floors.get(at) {
+            Some(floor) if now_us > floor => Ok(Answer::In(*now_us)),
+            _ => Ok(Answer::Unnumbered),
+        }
+    }
+
+    /// What numbers the claims of a write: the clock, and what it has to be above for each.
+    fn numbers(&self, floors: Value, time: Value) -> Result<(u64, Vec<u64>)> {
+        let now_us = self.0.no_error(time).and_then(time_us)?;
+        let Value::Array(floors) = self.0.no_error(floors)? else { return Err(trouble::unexpected("MGET")) };
+        let mut floors = floors.iter().map(|floor| number(floor).unwrap_or(0));
+        let mark = floors.next().unwrap_or(0);
+        Ok((now_us, floors.map(|floor| floor.max(mark)).collect()))
     }
 }
 
@@ -130,6 +133,7 @@ impl Write {
     fn of(questions: &[Question]) -> Self {
         let (mut holders, mut args, mut takes) = (Vec::new(), Vec::new(), Vec::new());
         let mut floors = redis::cmd("MGET");
+        floors.arg(CLOCK);
         for question in questions {
             match question {
                 Question::Take { keys, record, lease_ms } => {
@@ -147,6 +151,7 @@ impl Write {
         if !holders.is_empty() {
             // First: what is given back can be taken in the same write.
             let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+            holders.push(CLOCK.as_bytes());
             write.pipe.add_command(link::call(&RELEASE, &holders, &args));
         }
         if !takes.is_empty() {
@@ -168,7 +173,8 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await;
+    let keys = [keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()];
+    let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
     // It is in, whatever this was answered.
     answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))
 }

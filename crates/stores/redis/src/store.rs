@@ -20,7 +20,7 @@ use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
 use crate::hub::{Hub, Number};
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
@@ -162,6 +162,7 @@ impl Redis {
             .collect();
         let keys: Vec<&[u8]> =
             all.iter().flat_map(|(keys, ..)| [keys.holder.as_bytes(), keys.floor.as_bytes()]).collect();
+        let keys = [keys, vec![CLOCK.as_bytes()]].concat();
         let args: Vec<&[u8]> = all.iter().flat_map(|(_, args, _)| args.iter().map(String::as_bytes)).collect();
         let Value::Array(answers) = self.renewals.run(&RENEW, &keys, &args).await? else {
             return Err(trouble::unexpected("renew"));
@@ -193,7 +194,9 @@ impl Redis {
         let mut told_until = None;
         loop {
             if told_until.is_none_or(|until| tokio::time::Instant::now() >= until) {
-                self.link.run(&OBSERVE, &keys.all(), &[self.hub.channel().as_bytes(), ms.as_bytes()]).await?;
+                self.link
+                    .run(&OBSERVE, &[keys.line.as_bytes()], &[self.hub.channel().as_bytes(), ms.as_bytes()])
+                    .await?;
                 told_until = Some(tokio::time::Instant::now() + OBSERVED_FOR / 2);
             }
             let line = look::line(&self.link, &self.hub, lock).await?;
@@ -225,7 +228,10 @@ impl Store for Redis {
             let keys = Arc::new(Keys::of(lock));
             // Known before it asks: should nobody wait for the answer, its leave says that nobody was told a number.
             let question = self.hub.asks(claim.id);
-            let standing = match self.take(lock, &keys, claim).await {
+            // One that asked before may stand in the line, and must not stand twice.
+            let first_question = question == 1;
+            let taken = if first_question { self.take(lock, &keys, claim).await } else { Ok(None) };
+            let standing = match taken {
                 Ok(None) => self.enter_line(lock, &keys, claim, question).await,
                 Ok(Some(held)) => Ok(held),
                 Err(error) => Err(error),
@@ -291,7 +297,8 @@ impl Store for Redis {
     }
 }
 
-fn text_of(value: &Value) -> String {
+/// Text, however it is sent.
+pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::BulkString(text) => String::from_utf8_lossy(text).into_owned(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
@@ -299,7 +306,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn profile(survives: Survives) -> Profile {
+pub(crate) fn profile(survives: Survives) -> Profile {
     Profile {
         scheme: "redis",
         order: Order::Fifo,

@@ -29,15 +29,17 @@ pub(crate) fn unreachable(address: &Address, why: impl std::error::Error + Send 
 
 /// Coming in failed, after the connection was made.
 pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
+    let details = error.detail().unwrap_or_default();
+    let no_hello = details.starts_with("unknown command") && details.contains("HELLO");
+    if no_hello || error.kind() == redis::ErrorKind::RESP3NotSupported {
+        return Error::new(ErrorKind::Unsupported, format!("the redis server at {address} has no RESP3"))
+            .with_hint("use Redis 6.2 or later, and let it know the command HELLO");
+    }
     if let Some(code) = error.code() {
-        return refused_by(address, code, error.detail().unwrap_or_default());
+        return refused_by(address, code, details);
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
-        redis::ErrorKind::RESP3NotSupported => {
-            Error::new(ErrorKind::Unsupported, format!("the redis server at {address} is too old: it has no RESP3"))
-                .with_hint("use Redis 6.2 or later")
-        }
         _ => match crate::tls::refused(address, &error) {
             Some(refused) => refused,
             // The server may have hung up on us before we could read why.

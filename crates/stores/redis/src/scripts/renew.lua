@@ -1,12 +1,15 @@
 -- Renews fast-lane holds, any number at once. Never creates, never shortens.
 --
--- KEYS: holder and floor of each. ARGV: id, lease-ms and number (`?` if it is not known) of each. Answers for each what is
+-- KEYS: holder and floor of each, then the clock's mark. ARGV: id, lease-ms and number (`?` if it is not known) of each. Answers for each what is
 -- left in ms, -1 if it is gone, -2 if it is in a line. The first renewal writes the number into the record, for `show`.
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local answers = {}
-for i = 1, #KEYS / 2 do
+if now_us > (tonumber(redis.call('GET', KEYS[#KEYS])) or 0) then
+    redis.call('SET', KEYS[#KEYS], string.format('%.0f', now_us), 'EX', 86400)
+end
+for i = 1, (#KEYS - 1) / 2 do
     local holder, floor_key = KEYS[2 * i - 1], KEYS[2 * i]
     local id, lease, number = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
     local head = redis.pcall('GETRANGE', holder, 0, 63)

@@ -5,7 +5,11 @@
 local number = ARGV[4] == '-' and 0 or tonumber(ARGV[4])
 if ARGV[2] == 'none' and number and redis.call('GETRANGE', KEYS[1], 0, 35) == 'lk1:' .. ARGV[1] then
     local time = redis.call('TIME')
-    if number < time[1] * 1000000 + time[2] then
+    local time_us = time[1] * 1000000 + time[2]
+    if number < time_us then
+        if time_us > (tonumber(redis.call('GET', KEYS[7])) or 0) then
+            redis.call('SET', KEYS[7], string.format('%.0f', time_us), 'EX', 86400)
+        end
         redis.call('DEL', KEYS[1])
         return 'R'
     end

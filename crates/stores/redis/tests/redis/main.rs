@@ -2,6 +2,7 @@
 
 mod cells;
 mod common;
+mod crowd;
 mod faults;
 mod lanes;
 mod model;
