@@ -7,7 +7,9 @@ if ARGV[2] == 'none' and number and redis.call('GETRANGE', KEYS[1], 0, 35) == 'l
     local time = redis.call('TIME')
     local time_us = time[1] * 1000000 + time[2]
     if number < time_us then
-        if time_us > (tonumber(redis.call('GET', KEYS[7])) or 0) then
+        -- A mark of another type is not ours to write over.
+        local mark = redis.pcall('GET', KEYS[7])
+        if type(mark) ~= 'table' and time_us > (tonumber(mark) or 0) then
             redis.call('SET', KEYS[7], string.format('%.0f', time_us), 'EX', 86400)
         end
         redis.call('DEL', KEYS[1])
