@@ -140,6 +140,28 @@ async fn back_by_an_hour_nobody_is_early_and_the_next_token_is_greater() {
     }
 }
 
+/// Nobody was in when it went back, and nothing of the lock was left: the clock's mark outnumbers what was told before.
+#[tokio::test]
+async fn back_by_an_hour_while_the_lock_is_free_the_next_token_is_greater() {
+    let Some(scene) = Scene::new().await else { return };
+    let cases = [("fast", at_once(LEASE)), ("line", fair()), ("reader", reader()), ("permits", permits())];
+    let mut told = Vec::new();
+    for (what, claim) in &cases {
+        told.push(take(&scene.ann, &name(what), claim).await);
+        scene.leaves(&name(what), claim).await;
+    }
+    scene.step("-1h");
+    let newcomer = open(scene.server.port()).await;
+    for ((what, claim), told) in cases.iter().zip(told) {
+        let (lock, next) = (name(what), Claim { id: mutex(LEASE).id, ..claim.clone() });
+        let token = take(&newcomer, &lock, &next).await;
+        assert!(token > told, "{what}: {token} after {told}");
+        assert_eq!(newcomer.leave(&lock, next.id, Keep::Nothing).await.unwrap(), Left::Released);
+        scene.tokens_rise_from(&lock, claim, token).await;
+        scene.floor_is_kept(&lock).await;
+    }
+}
+
 #[tokio::test]
 async fn back_by_an_hour_a_broken_hold_whose_number_only_its_holder_knows_is_outnumbered() {
     let Some(scene) = Scene::new().await else { return };

@@ -46,7 +46,7 @@ async fn dump(raw: &mut MultiplexedConnection, key: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_foreign_to_every_question_and_stays_as_it_is() {
+async fn what_is_not_ours_is_foreign_to_who_needs_it_and_stays_as_it_is() {
     let Some(server) = own("redis") else { return };
     let (store, mut raw) = (open(server.port()).await, raw(server.port()).await);
     for (at, key) in KEYS.into_iter().enumerate() {
@@ -55,8 +55,11 @@ async fn what_is_not_ours_is_foreign_to_every_question_and_stays_as_it_is() {
         let before = dump(&mut raw, &key).await;
         for claim in claims() {
             foreign(store.enter(&lock, &claim).await, &key);
-            foreign(store.leave(&lock, claim.id, Keep::Nothing).await, &key);
-            foreign(store.leave(&lock, claim.id, Keep::Lease).await, &key);
+            // One that is not there leaves without a look at sets that are empty as long as there is no line.
+            match store.leave(&lock, claim.id, Keep::Nothing).await {
+                Ok(left) => assert_eq!(left, Left::NotHeld, "{key}"),
+                refused => foreign(refused, &key),
+            }
             assert_eq!(renew(&store, &lock, &claim).await, Renewal::Gone, "{key}");
         }
         assert_eq!(dump(&mut raw, &key).await, before, "{key}");
@@ -67,6 +70,8 @@ async fn what_is_not_ours_is_foreign_to_every_question_and_stays_as_it_is() {
     let (lock, keeper) = (name("spoilt/0"), keeper(store.clone()));
     foreign(store.enter(&lock, &at_once(LEASE)).await, "enter");
     foreign(store.enter(&lock, &mutex(LEASE)).await, "enter");
+    foreign(store.leave(&lock, mutex(LEASE).id, Keep::Nothing).await, "leave");
+    foreign(store.leave(&lock, mutex(LEASE).id, Keep::Lease).await, "leave");
     foreign(keeper.mutex("spoilt/0").try_lock().await, "try_lock");
     foreign(keeper.mutex("spoilt/0").lock().await, "lock");
     foreign(store.inspect(Page::of(&lock)).await, "inspect");
@@ -93,7 +98,7 @@ async fn a_free_mutex_beside_spoilt_keys_is_one_mutex() {
     }
 }
 
-/// Holds of one client, of which one is about to be spoilt.
+/// A hold that is in a line from the start.
 async fn hold_in_a_line(store: &Redis, lock: &Name) -> Claim {
     let claim = Claim { fair: true, ..mutex(LEASE) };
     take(store, lock, &claim).await;
@@ -106,9 +111,11 @@ async fn a_hold_whose_keys_are_spoilt_is_gone_and_others_are_renewed() {
     let (store, other, mut raw) = (open(server.port()).await, open(server.port()).await, raw(server.port()).await);
     for (at, key) in KEYS.into_iter().enumerate() {
         let (lock, fast, lined) = (name(&format!("held/{at}")), name("fast"), name("lined"));
-        let (claim, fine, fine_too) =
-            (hold_in_a_line(&store, &lock).await, at_once(LEASE), hold_in_a_line(&store, &lined).await);
+        let (claim, fine) = (hold_in_a_line(&store, &lock).await, at_once(LEASE));
+        let fine_too = hold_in_a_line(&store, &lined).await;
         take(&store, &fast, &fine).await;
+        // Where only those stand who wait, a hold has nothing to lose.
+        let is_its_own = !key.ends_with(":wait") && !key.ends_with(":ends");
         let key = spoil(&mut raw, &lock, key).await;
         let before = dump(&mut raw, &key).await;
         let all = [(&fast, &fine), (&lock, &claim), (&lined, &fine_too)].map(|(lock, claim)| Held {
@@ -117,18 +124,46 @@ async fn a_hold_whose_keys_are_spoilt_is_gone_and_others_are_renewed() {
             lease: LEASE,
         });
         let renewals = store.renew(&all).await.expect("an answer");
-        assert!(
-            matches!(renewals[..], [Renewal::Renewed { .. }, Renewal::Gone, Renewal::Renewed { .. }]),
-            "{key}: {renewals:?}"
-        );
-        foreign(other.enter(&lock, &at_once(LEASE)).await, &key);
+        let [Renewal::Renewed { .. }, spoilt, Renewal::Renewed { .. }] = renewals[..] else {
+            panic!("{key}: {renewals:?}")
+        };
+        assert_eq!(spoilt == Renewal::Gone, is_its_own, "{key}");
+        match other.enter(&lock, &at_once(LEASE)).await {
+            Ok(Standing::Refused { .. }) if !is_its_own => {}
+            refused => foreign(refused, &key),
+        }
         foreign(other.enter(&lock, &mutex(LEASE)).await, &key);
-        foreign(store.leave(&lock, claim.id, Keep::Nothing).await, &key);
+        match store.leave(&lock, claim.id, Keep::Nothing).await {
+            Ok(Left::Released) if !is_its_own => {}
+            refused => foreign(refused, &key),
+        }
         assert_eq!(dump(&mut raw, &key).await, before, "{key}");
         for (lock, claim) in [(fast, fine), (lined, fine_too)] {
             assert_eq!(store.leave(&lock, claim.id, Keep::Nothing).await.unwrap(), Left::Released);
         }
     }
+}
+
+/// The mark of the clock is one key for all locks: spoilt, it is as if it were not there.
+#[tokio::test]
+async fn a_spoilt_mark_of_the_clock_hurts_no_lock() {
+    let Some(server) = own("redis") else { return };
+    let (store, other, mut raw) = (open(server.port()).await, open(server.port()).await, raw(server.port()).await);
+    let _: i64 = say(&mut raw, "RPUSH", &["lockkeeper:clock", "not", "ours"]).await;
+    let before = dump(&mut raw, "lockkeeper:clock").await;
+    let mut claims = claims();
+    claims.push(at_once(LEASE));
+    for (at, claim) in claims.into_iter().enumerate() {
+        let (lock, mut last) = (name(&format!("clock/{at}")), None);
+        for store in [&store, &other] {
+            let token = take(store, &lock, &claim).await;
+            assert!(Some(token) > last);
+            last = Some(token);
+            assert!(matches!(renew(store, &lock, &claim).await, Renewal::Renewed { .. }));
+            assert_eq!(store.leave(&lock, claim.id, Keep::Nothing).await.unwrap(), Left::Released);
+        }
+    }
+    assert_eq!(dump(&mut raw, "lockkeeper:clock").await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
