@@ -176,7 +176,7 @@ impl Link {
         });
         if let Some(hub) = &self.hub {
             let subscribed = connection.subscribe(hub.channel()).await;
-            subscribed.map_err(|error| trouble::not_let_in(self.address(), error))?;
+            subscribed.map_err(|error| trouble::not_let_in(&self.options, error))?;
         }
         let live = Live { connection, broken };
         *self.lock() = Some(live.clone());
@@ -212,7 +212,7 @@ impl Link {
         }
         match MultiplexedConnection::new_with_config(&who, stream, how).await {
             Ok((connection, driver)) => Ok((connection, Box::pin(driver))),
-            Err(error) => Err(trouble::not_let_in(self.address(), error)),
+            Err(error) => Err(trouble::not_let_in(&self.options, error)),
         }
     }
 }
