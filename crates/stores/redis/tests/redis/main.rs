@@ -7,4 +7,5 @@ mod faults;
 mod lanes;
 mod model;
 mod rights;
+mod secrets;
 mod tls;
