@@ -56,7 +56,7 @@ if own_claim[STATE] == 'in' then
     if not is_new then
         until_ms = math.max(tonumber(redis.call('ZSCORE', inside, own)) or now, until_ms)
         redis.call('ZADD', inside, until_ms, own)
-        ends_at(until_ms)
+        ends_at(until_ms, LATEST)
     end
     save(own, own_claim)
     return answer('H', whole(own_claim[NUMBER]), left_of(own_claim, until_ms))
@@ -79,7 +79,7 @@ if is_new and summary[WAIT] == 1 then
     lives_on(waiting)
     lives_on(ends)
 end
-ends_at(until_ms)
+ends_at(until_ms, LONGEST)
 own_claim[CHANNEL], own_claim[QUESTION] = channel, question
 save(own, own_claim)
 local ahead = summary[IN] + rank + (taken_by_another and 1 or 0)

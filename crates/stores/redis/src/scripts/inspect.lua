@@ -17,7 +17,7 @@ end
 
 local summary = redis.call('HGET', line, 'line')
 if not summary then return { now, held, left, false, false, {} } end
-summary = read(summary, 10)
+summary = read(summary, 11)
 local claims = {}
 
 local function add(ids, ends_key)

@@ -11,8 +11,9 @@ local holder, line, waiting, inside, ends, floor_key, clock_key = unpack(KEYS, 1
 local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
 local DAY_S, LINGER_MS, SWEEP_MAX, NEVER = 86400, 60000, 1000, 9e15
--- The summary of a line: `soonest` is no later than the end of any claim of it, `latest` no earlier.
-local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, TILL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+-- The summary of a line: `soonest` is no later than the end of any claim of it. `latest` is when the last of those that
+-- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most.
+local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, LONGEST, TILL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
 local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
@@ -32,6 +33,8 @@ local mark = redis.pcall('GET', clock_key)
 local mark_is_ours = type(mark) ~= 'table'
 local clock_mark = mark_is_ours and tonumber(mark) or 0
 local a_hold_ended = false
+-- One of several that are in has gone, or goes sooner than it would have: who is the last of them has to be looked up.
+local latest_is_stale = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
 local changed = false
@@ -67,9 +70,14 @@ local function lives_on(key)
     if summary[TILL] > 0 then redis.call('PEXPIREAT', key, whole(summary[TILL])) end
 end
 
-local function ends_at(until_ms)
+local function ends_at(until_ms, latest)
     summary[SOONEST] = math.min(summary[SOONEST], until_ms)
-    summary[LATEST] = math.max(summary[LATEST], until_ms)
+    summary[latest] = math.max(summary[latest], until_ms)
+end
+
+-- Somebody who is in, or was, may have been the last to end.
+local function ends_sooner()
+    if summary[IN] == 0 then summary[LATEST] = 0 else latest_is_stale = true end
 end
 
 local function begin_line(kind, capacity)
@@ -79,14 +87,14 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
-    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0 }
 end
 
 local function put_inside(id, claim, until_ms)
     redis.call('ZADD', inside, until_ms, id)
     if summary[IN] == 0 then lives_on(inside) end
     summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
-    ends_at(until_ms)
+    ends_at(until_ms, LATEST)
 end
 
 -- Takes a claim out, wherever it stands.
@@ -94,6 +102,7 @@ local function drop(id, claim)
     if redis.call('ZREM', inside, id) == 1 then
         summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
         a_hold_ended = true
+        ends_sooner()
     else
         summary[WAIT] = summary[WAIT] - redis.call('ZREM', waiting, id)
         redis.call('ZREM', ends, id)
@@ -195,7 +204,7 @@ local function begin()
     if summary and held ~= MARKER and summary[IN] > 0 then
         -- Nobody of the line is in without the marker, whatever took it away.
         drop_all(redis.call('ZRANGE', inside, 0, -1))
-        summary[IN], summary[USED] = 0, 0
+        summary[IN], summary[USED], summary[LATEST] = 0, 0, 0
     end
     sweep()
     if summary and summary[IN] == 0 and summary[WAIT] == 0 then
@@ -237,14 +246,19 @@ local function conclude()
         if (held or summary) and not taken_by_another then redis.call('DEL', holder) end
         return
     end
-    if summary[LATEST] > summary[TILL] then
-        summary[TILL] = summary[LATEST] + LINGER_MS
+    if latest_is_stale and summary[IN] > 0 then
+        summary[LATEST] = tonumber(redis.call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or summary[LATEST]
+    end
+    if summary[WAIT] == 0 then summary[LONGEST] = 0 end
+    local lives_until = math.max(summary[LATEST], summary[LONGEST])
+    if lives_until > summary[TILL] then
+        summary[TILL] = lives_until + LINGER_MS
         for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
     end
     redis.call('HSET', line, 'line', cmsgpack.pack(summary))
     if stored[1] == false or stored[1] == nil then lives_on(line) end
     if not taken_by_another then
-        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(summary[LATEST], now + 1)))
+        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(lives_until, now + 1)))
     end
 end
 
