@@ -1,7 +1,8 @@
 //! Looking at lines, for people. Surprise: there is no list of locks, so listing walks the keys with `SCAN`, a few at a
-//! time; the server is never kept from its work, and the walk keeps no more than one page of names.
+//! time; the server is never kept from its work, and the walk keeps no more than one page of names. Long lines are read in
+//! pieces for the same reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use lockkeeper_core::store::{ClaimState, ClaimView, LockView};
@@ -21,12 +22,33 @@ use crate::trouble;
 const STEP: usize = 1_000;
 /// How many lines are read in one write.
 const LINES: usize = 100;
+/// The most claims that are read of one line.
+const CLAIMS: usize = 100_000;
+/// What to ask with for the first piece of a line: nobody was read yet, of those that are in and of those that wait.
+const FROM_THE_START: [&[u8]; 2] = [b"0", b"-inf"];
 
 /// One line as people see it; `None` if nobody stands in it.
 pub(crate) async fn line(link: &Link, hub: &Hub, name: &Name) -> Result<Option<LockView>> {
     let keys = Keys::of(name);
-    let answer = link.run(&INSPECT, &keys.all()[..5], &[]).await?;
-    view(hub, name, &answer)
+    let answer = link.run(&INSPECT, &keys.all()[..5], &FROM_THE_START).await?;
+    whole(link, hub, name, &answer).await
+}
+
+/// A line whose first piece was read already.
+async fn whole(link: &Link, hub: &Hub, name: &Name, first: &Value) -> Result<Option<LockView>> {
+    let (keys, mut seen) = (Keys::of(name), piece(hub, first)?);
+    while let Some([inside, waiting]) = seen.next.take()
+        && seen.claims.len() < CLAIMS
+    {
+        let answer = link.run(&INSPECT, &keys.all()[..5], &[&inside, &waiting]).await?;
+        let more = piece(hub, &answer)?;
+        seen.claims.extend(more.claims);
+        seen.next = more.next;
+    }
+    // Those who moved meanwhile are shown once.
+    let mut known = HashSet::with_capacity(seen.claims.len());
+    seen.claims.retain(|claim| known.insert(claim.id));
+    Ok(view(hub, name, seen))
 }
 
 /// The first `limit` lines by name after `after`.
@@ -57,13 +79,16 @@ pub(crate) async fn lines(
 async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
     let mut pipe = redis::pipe();
     for name in names {
-        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &FROM_THE_START));
     }
     let mut views = Vec::new();
     for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
         let seen = match answer {
             Value::ServerError(error) if link::is_unknown_script(&error) => line(link, hub, name).await,
-            answer => link.no_error(answer).and_then(|answer| view(hub, name, &answer)),
+            answer => match link.no_error(answer) {
+                Ok(first) => whole(link, hub, name, &first).await,
+                Err(error) => Err(error),
+            },
         };
         match seen {
             // Changed into something else meanwhile, or damaged: the others can still be read.
@@ -141,33 +166,68 @@ pub(crate) fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-fn view(hub: &Hub, name: &Name, answer: &Value) -> Result<Option<LockView>> {
+/// What was read of a line.
+struct Piece {
+    now_ms: u64,
+    /// What stands at the holder key, and for how long.
+    held: Option<Vec<u8>>,
+    left_ms: u64,
+    kind: Option<(LockKind, u32)>,
+    claims: Vec<ClaimView>,
+    /// What to ask with for more.
+    next: Option<[Vec<u8>; 2]>,
+}
+
+fn piece(hub: &Hub, answer: &Value) -> Result<Piece> {
     let wrong = || trouble::unexpected("inspect");
     let Value::Array(parts) = answer else { return Err(wrong()) };
-    let [now, held, left, kind, capacity, Value::Array(claims)] = &parts[..] else { return Err(wrong()) };
-    let now_ms = number(now).ok_or_else(wrong)?;
-    let left_ms = signed(left).and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
-    // What stands in the line's keys while nobody stands in the line is of an earlier one.
-    let (kind, capacity) = match (kind, number(capacity)) {
-        (Value::BulkString(kind), Some(capacity)) if !claims.is_empty() => {
-            (String::from_utf8_lossy(kind).parse()?, u32::try_from(capacity).unwrap_or(u32::MAX))
-        }
-        _ => (LockKind::Mutex, 1),
+    let [now, held, left, kind, capacity, Value::Array(claims), Value::Array(next)] = &parts[..] else {
+        return Err(wrong());
     };
-    let mut views = Vec::new();
-    if let Value::BulkString(held) = held
-        && held != record::MARKER
-    {
-        views.push(holder(hub, held, now_ms, left_ms, capacity));
+    let now_ms = number(now).ok_or_else(wrong)?;
+    let kind = match (kind, number(capacity)) {
+        (Value::BulkString(kind), Some(capacity)) => {
+            Some((String::from_utf8_lossy(kind).parse()?, u32::try_from(capacity).unwrap_or(u32::MAX)))
+        }
+        _ => None,
+    };
+    let claims: Option<_> = claims.iter().map(|claim| claim_view(hub, now_ms, claim)).collect();
+    let next = match &next[..] {
+        [] => None,
+        [inside, waiting] => Some([word(inside).ok_or_else(wrong)?, word(waiting).ok_or_else(wrong)?]),
+        _ => return Err(wrong()),
+    };
+    Ok(Piece {
+        now_ms,
+        held: word(held),
+        left_ms: signed(left).and_then(|left| u64::try_from(left).ok()).unwrap_or_default(),
+        kind,
+        claims: claims.ok_or_else(trouble::foreign)?,
+        next,
+    })
+}
+
+/// Text or a number, as it is sent back.
+fn word(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::BulkString(text) => Some(text.clone()),
+        Value::Int(number) => Some(number.to_string().into_bytes()),
+        _ => None,
     }
-    for claim in claims {
-        views.push(claim_view(hub, now_ms, claim).ok_or_else(trouble::foreign)?);
+}
+
+fn view(hub: &Hub, name: &Name, seen: Piece) -> Option<LockView> {
+    // What stands in the line's keys while nobody stands in the line is of an earlier one.
+    let (kind, capacity) = seen.kind.filter(|_| !seen.claims.is_empty()).unwrap_or((LockKind::Mutex, 1));
+    let mut claims = seen.claims;
+    if let Some(held) = seen.held.filter(|held| held != record::MARKER) {
+        claims.insert(0, holder(hub, &held, seen.now_ms, seen.left_ms, capacity));
     }
-    if views.is_empty() {
-        return Ok(None);
+    if claims.is_empty() {
+        return None;
     }
-    decide(&mut views, capacity);
-    Ok(Some(LockView { name: name.clone(), kind, capacity, claims: views }))
+    decide(&mut claims, capacity);
+    Some(LockView { name: name.clone(), kind, capacity, claims })
 }
 
 /// The one that is in without a line: a fast-lane hold of ours, or another client's lock.

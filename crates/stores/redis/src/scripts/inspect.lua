@@ -1,7 +1,12 @@
--- One line as it stands; changes nothing. Answers: now-ms, the holder key's value (or nothing), its ms left, kind, capacity,
--- then for each claim: id, state, weight, number, entered-ms, since-ms, left-ms, owner, note.
+-- One line as it stands; changes nothing. A long line is read in pieces, so that the server is not kept from its work.
+--
+-- ARGV: how many of those that are in were read already (`-` for all), and the last place that was read of those that wait.
+-- Answers: now-ms, the holder key's value (or nothing), its ms left, kind, capacity, then for each claim: id, state, weight,
+-- number, entered-ms, since-ms, left-ms, owner, note; and, if there may be more, what to ask with next.
 
+local PIECE = 250
 local holder, line, waiting, inside, ends = unpack(KEYS, 1, 5)
+local read_in, read_waiting = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = math.floor((clock[1] * 1000000 + clock[2]) / 1000)
 local held = redis.call('GET', holder)
@@ -16,23 +21,31 @@ local function read(packed, last)
 end
 
 local summary = redis.call('HGET', line, 'line')
-if not summary then return { now, held, left, false, false, {} } end
+if not summary then return { now, held, left, false, false, {}, {} } end
 summary = read(summary, 11)
 local claims = {}
 
-local function add(ids, ends_key)
-    for _, id in ipairs(ids) do
-        local until_ms = tonumber(redis.call('ZSCORE', ends_key, id)) or 0
-        local packed = until_ms > now and redis.call('HGET', line, id)
-        if packed then
-            local state, weight, _, number, entered, since, _, _, owner, note = unpack(read(packed, 10), 1, 10)
-            claims[#claims + 1] =
-                { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
-        end
+local function add(id, ends_key)
+    local until_ms = tonumber(redis.call('ZSCORE', ends_key, id)) or 0
+    local packed = until_ms > now and redis.call('HGET', line, id)
+    if packed then
+        local state, weight, _, number, entered, since, _, _, owner, note = unpack(read(packed, 10), 1, 10)
+        claims[#claims + 1] =
+            { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
     end
 end
 
+local room, next_piece = PIECE, {}
 -- Nobody of the line is in without the marker.
-if held == 'lk1=' then add(redis.call('ZRANGE', inside, 0, -1), inside) end
-add(redis.call('ZRANGE', waiting, 0, -1), ends)
-return { now, held, left, summary[1], summary[2], claims }
+if held == 'lk1=' and read_in ~= '-' then
+    local ids = redis.call('ZRANGE', inside, read_in, read_in + PIECE - 1)
+    for _, id in ipairs(ids) do add(id, inside) end
+    room = PIECE - #ids
+    if room == 0 then next_piece = { read_in + PIECE, read_waiting } end
+end
+if room > 0 then
+    local found = redis.call('ZRANGEBYSCORE', waiting, '(' .. read_waiting, '+inf', 'WITHSCORES', 'LIMIT', 0, room)
+    for i = 1, #found, 2 do add(found[i], ends) end
+    if #found == 2 * room then next_piece = { '-', found[#found] } end
+end
+return { now, held, left, summary[1], summary[2], claims, next_piece }
