@@ -10,3 +10,4 @@ mod plain;
 mod rights;
 mod secrets;
 mod tls;
+mod wakes;

@@ -315,7 +315,7 @@ async fn ours_queue_behind_another_client_and_come_in_in_order() {
     for task in tasks {
         soon("it is in", task).await.unwrap();
     }
-    let came = came.lock().unwrap();
+    let came = came.lock().unwrap().clone();
     assert_eq!(came.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     assert!(came.is_sorted_by(|a, b| a.1 < b.1), "{came:?}");
     assert!(other.could_take("x").await);
