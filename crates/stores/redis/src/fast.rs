@@ -71,14 +71,20 @@ impl Many for Lane {
     async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
         let write = Write::of(&questions);
         let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
-        // A server that does not know the script, or refused it: then each of them is tried by itself.
-        let mut given = Vec::new();
-        if write.gives > 0
-            && let Some(Value::Array(answers)) = answers.next()
-        {
-            given = answers;
+        let given = if write.gives > 0 { answers.next() } else { None };
+        let mut given = match given {
+            Some(Value::Array(given)) => given,
+            // A server that does not know the script is given it now; the next batch finds it there.
+            Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
+                match self.0.run(&RELEASE, &as_bytes(&write.holders), &as_bytes(&write.args)).await? {
+                    Value::Array(given) => given,
+                    _ => Vec::new(),
+                }
+            }
+            // Refused for one of them: each is tried by itself.
+            _ => Vec::new(),
         }
-        let mut given = given.into_iter();
+        .into_iter();
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
@@ -119,6 +125,9 @@ impl Lane {
 /// Many questions in one write: the releases as one script, then `SET` for each that is taken, then what numbers them.
 struct Write {
     pipe: redis::Pipeline,
+    /// What the script of the releases is called with.
+    holders: Vec<String>,
+    args: Vec<String>,
     gives: usize,
     takes: usize,
 }
@@ -135,19 +144,19 @@ impl Write {
                     floors.arg(&keys.floor);
                 }
                 Question::Give { keys, id, number } => {
-                    holders.push(keys.holder.as_bytes());
+                    holders.push(keys.holder.clone());
                     args.extend([id.to_string(), number.to_string()]);
                 }
             }
         }
-        let mut write =
-            Self { pipe: redis::Pipeline::with_capacity(takes.len() + 3), gives: holders.len(), takes: takes.len() };
-        if !holders.is_empty() {
+        let gives = holders.len();
+        let mut pipe = redis::Pipeline::with_capacity(takes.len() + 3);
+        if gives > 0 {
             // First: what is given back can be taken in the same write.
-            let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-            holders.push(CLOCK.as_bytes());
-            write.pipe.add_command(link::call(&RELEASE, &holders, &args));
+            holders.push(CLOCK.to_owned());
+            pipe.add_command(link::call(&RELEASE, &as_bytes(&holders), &as_bytes(&args)));
         }
+        let mut write = Self { pipe, holders, args, gives, takes: takes.len() };
         if !takes.is_empty() {
             for take in takes {
                 write.pipe.add_command(take);
@@ -156,6 +165,10 @@ impl Write {
         }
         write
     }
+}
+
+fn as_bytes(texts: &[String]) -> Vec<&[u8]> {
+    texts.iter().map(String::as_bytes).collect()
 }
 
 fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
