@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use lockkeeper_core::store::{Keep, Left};
-use lockkeeper_core::{ClaimId, Result};
+use lockkeeper_core::{ClaimId, Effect, Result};
 use redis::{Cmd, Value};
 
 use crate::gather::Many;
@@ -58,8 +58,7 @@ impl Many for Lane {
                 pipe.cmd("MGET").arg(CLOCK).arg(&keys.floor).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
                 let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
-                let (mark, floors) = self.floors(floors)?;
-                self.taken(set, mark.max(floors.first().copied().unwrap_or(0)), time_us(self.0.no_error(time)?)?)
+                self.taken(set, &self.numbers(floors, time), 0)
             }
             // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
@@ -88,9 +87,9 @@ impl Many for Lane {
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
-            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us)?;
-            let (mark, floors) = self.floors(rest.pop().unwrap_or_default())?;
-            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, mark.max(floor), time)));
+            let time = rest.pop().unwrap_or_default();
+            let numbers = self.numbers(rest.pop().unwrap_or_default(), time);
+            taken.extend(rest.into_iter().enumerate().map(|(at, set)| self.taken(set, &numbers, at)));
         }
         let mut taken = taken.into_iter();
         let answer = |question: &Question| match question {
@@ -105,20 +104,27 @@ impl Many for Lane {
 }
 
 impl Lane {
-    /// The clock stands if it is above the floor of this lock, and not behind where it was when other holds ended.
-    fn taken(&self, set: Value, floor: u64, now_us: u64) -> Result<Answer> {
-        Ok(match self.0.no_error(set)? {
-            Value::Nil => Answer::Busy,
-            _ if now_us > floor => Answer::In(now_us),
-            _ => Answer::Unnumbered,
-        })
+    /// What came of the claim at this place of a write: its number stands if the clock is above the floor of the lock, and
+    /// not behind where it was when other holds ended.
+    fn taken(&self, set: Value, numbers: &Result<(u64, Vec<u64>)>, at: usize) -> Result<Answer> {
+        if self.0.no_error(set)? == Value::Nil {
+            return Ok(Answer::Busy);
+        }
+        // From here on it is in: whatever else went wrong, it has to leave again.
+        let (now_us, floors) = numbers.as_ref().map_err(|error| error.clone().with_effect(Effect::Unknown))?;
+        match floors.get(at) {
+            Some(floor) if now_us > floor => Ok(Answer::In(*now_us)),
+            _ => Ok(Answer::Unnumbered),
+        }
     }
 
-    /// The clock's mark, and the floor of each lock.
-    fn floors(&self, answer: Value) -> Result<(u64, Vec<u64>)> {
-        let Value::Array(floors) = self.0.no_error(answer)? else { return Err(trouble::unexpected("MGET")) };
+    /// What numbers the claims of a write: the clock, and what it has to be above for each.
+    fn numbers(&self, floors: Value, time: Value) -> Result<(u64, Vec<u64>)> {
+        let now_us = self.0.no_error(time).and_then(time_us)?;
+        let Value::Array(floors) = self.0.no_error(floors)? else { return Err(trouble::unexpected("MGET")) };
         let mut floors = floors.iter().map(|floor| number(floor).unwrap_or(0));
-        Ok((floors.next().unwrap_or(0), floors.collect()))
+        let mark = floors.next().unwrap_or(0);
+        Ok((now_us, floors.map(|floor| floor.max(mark)).collect()))
     }
 }
 
@@ -180,9 +186,10 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer =
-        link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()], &[id.as_bytes()]).await?;
-    Ok(number(&answer))
+    let keys = [keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()];
+    let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
+    // It is in, whatever this was answered.
+    answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))
 }
 
 /// The server's clock in µs.

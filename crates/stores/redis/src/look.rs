@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lockkeeper_core::store::{ClaimState, ClaimView, LockView};
-use lockkeeper_core::{ClaimId, LockKind, Name, Owner, Result, Token};
+use lockkeeper_core::{ClaimId, ErrorKind, LockKind, Name, Owner, Result, Token};
 use redis::Value;
 
 use crate::fast::number;
@@ -61,11 +61,16 @@ async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
     }
     let mut views = Vec::new();
     for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
-        match answer {
-            Value::ServerError(error) if link::is_unknown_script(&error) => views.extend(line(link, hub, name).await?),
-            // Gone meanwhile, or changed into something else.
-            Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
-            answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
+        let seen = match answer {
+            Value::ServerError(error) if link::is_unknown_script(&error) => line(link, hub, name).await,
+            answer => link.no_error(answer).and_then(|answer| view(hub, name, &answer)),
+        };
+        match seen {
+            // Changed into something else meanwhile, or damaged: the others can still be read.
+            Err(error) if error.kind() == ErrorKind::Foreign => {
+                tracing::warn!(target: "lockkeeper", %name, %error, "a line cannot be read, and is not listed");
+            }
+            seen => views.extend(seen?),
         }
     }
     Ok(views)

@@ -12,7 +12,7 @@ use lockkeeper_core::store::{
     Survives, Tokens, Waiter, Wake,
 };
 use lockkeeper_core::time::Moment;
-use lockkeeper_core::{Claim, ClaimId, Effect, LockKind, Name, Patience, Result, Token, limits};
+use lockkeeper_core::{Claim, ClaimId, Effect, ErrorKind, LockKind, Name, Patience, Result, Token, limits};
 use redis::Value;
 
 use crate::cells::Way;
@@ -66,7 +66,7 @@ impl Redis {
             Ok(info) if text_of(&info).contains("aof_enabled:1") => Survives::PrimaryOnly,
             Ok(_) => Survives::Nothing,
             // Not allowed to ask.
-            Err(error) if error.kind() == lockkeeper_core::ErrorKind::Denied => {
+            Err(error) if error.kind() == ErrorKind::Denied => {
                 link.ask(&redis::cmd("PING")).await?;
                 Survives::Nothing
             }
@@ -174,7 +174,11 @@ impl Redis {
         for ((held, (keys, _, lease_ms)), answer) in held.iter().zip(&all).zip(&answers) {
             let left = lines::signed(answer).ok_or_else(|| trouble::unexpected("renew"))?;
             renewals.push(match left {
-                -2 => lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await?,
+                -2 => match lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await {
+                    // Somebody wrote over its line: it is gone, and the others are not to suffer for it.
+                    Err(error) if error.kind() == ErrorKind::Foreign => Renewal::Gone,
+                    renewal => renewal?,
+                },
                 left => lines::renewal(left),
             });
         }

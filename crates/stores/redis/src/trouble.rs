@@ -39,7 +39,13 @@ pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
-        _ => unreachable(address, error),
+        _ => match crate::tls::refused(address, &error) {
+            Some(refused) => refused,
+            // The server may have hung up on us before we could read why.
+            None if address.is_encrypted() => unreachable(address, error)
+                .with_hint("see whether the server is up; it may ask for a client certificate: `?cert=` and `?key=`"),
+            None => unreachable(address, error),
+        },
     }
 }
 

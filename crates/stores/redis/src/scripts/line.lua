@@ -20,13 +20,17 @@ local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local now = math.floor(now_us / 1000)
 
--- Everything is read before anything is written: a key of another type stops the script here.
+-- A key of another type stops the script here, before anything is written; the sorted sets, which are empty as long as
+-- there is no line, when it begins.
 local held = redis.call('GET', holder)
 local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
--- Holds ended as late as this, says the clock; should it be behind that now, it went back.
-local clock_mark = tonumber(redis.call('GET', clock_key)) or 0
+-- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
+-- not ours, and as good as none.
+local mark = redis.pcall('GET', clock_key)
+local mark_is_ours = type(mark) ~= 'table'
+local clock_mark = mark_is_ours and tonumber(mark) or 0
 local a_hold_ended = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
@@ -70,8 +74,11 @@ end
 
 local function begin_line(kind, capacity)
     if summary then return end
-    -- What an earlier line may have left, should the server have dropped a part of it.
-    redis.call('DEL', waiting, inside, ends)
+    if redis.call('EXISTS', waiting, inside, ends) > 0 then
+        -- What an earlier line left, should the server have dropped a part of it; or something that is not ours.
+        for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZCARD', key) end
+        redis.call('DEL', waiting, inside, ends)
+    end
     summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }
 end
 
@@ -213,7 +220,7 @@ end
 
 -- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back.
 local function mark_clock()
-    if now_us > clock_mark then redis.call('SET', clock_key, whole(now_us), 'EX', DAY_S) end
+    if mark_is_ours and now_us > clock_mark then redis.call('SET', clock_key, whole(now_us), 'EX', DAY_S) end
 end
 
 -- Writes down what is left of the line, and sets the marker to live as long as it does.

@@ -7,7 +7,9 @@
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local answers = {}
-if now_us > (tonumber(redis.call('GET', KEYS[#KEYS])) or 0) then
+-- A mark of another type is not ours to write over.
+local mark = redis.pcall('GET', KEYS[#KEYS])
+if type(mark) ~= 'table' and now_us > (tonumber(mark) or 0) then
     redis.call('SET', KEYS[#KEYS], string.format('%.0f', now_us), 'EX', 86400)
 end
 for i = 1, #KEYS - 1 do

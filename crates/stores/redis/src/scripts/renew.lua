@@ -6,7 +6,9 @@
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local answers = {}
-if now_us > (tonumber(redis.call('GET', KEYS[#KEYS])) or 0) then
+-- A mark of another type is not ours to write over.
+local mark = redis.pcall('GET', KEYS[#KEYS])
+if type(mark) ~= 'table' and now_us > (tonumber(mark) or 0) then
     redis.call('SET', KEYS[#KEYS], string.format('%.0f', now_us), 'EX', 86400)
 end
 for i = 1, (#KEYS - 1) / 2 do
@@ -27,7 +29,9 @@ for i = 1, (#KEYS - 1) / 2 do
         end
         if number then
             if string.sub(head, 38, 38) == ' ' then redis.call('SETRANGE', holder, 37, string.format('%016.0f', number)) end
-            if number >= now_us and number > (tonumber(redis.call('GET', floor_key)) or 0) then
+            -- A floor of another type is not ours to write over.
+            local floor = number >= now_us and redis.pcall('GET', floor_key) or {}
+            if type(floor) ~= 'table' and number > (tonumber(floor) or 0) then
                 redis.call('SET', floor_key, string.format('%.0f', number), 'EX', 86400)
             end
         end

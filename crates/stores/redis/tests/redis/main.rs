@@ -3,4 +3,7 @@
 mod cells;
 mod common;
 mod crowd;
+mod faults;
+mod lanes;
 mod model;
+mod tls;
