@@ -204,7 +204,10 @@ fn a_replica_is_the_wrong_server() {
 #[test]
 fn a_user_without_scripts_is_told_which_rights_it_lacks() {
     let (den, Some(server)) = (Den::new(), server("redis")) else { return };
-    tell(&server, &["ACL SETUSER app on nopass ~lockkeeper/* ~{lockkeeper/* &* +@all -@scripting -@dangerous"]);
+    tell(
+        &server,
+        &["ACL SETUSER app on nopass ~lockkeeper/* ~{lockkeeper/* ~lockkeeper:clock &* +@all -@scripting -@dangerous"],
+    );
     let (report, code, said) = doctor(program(&den, &server, "app").env("LOCKKEEPER_PASSWORD", "any"), "usable");
     assert_eq!((code, levels(&report, "rights")), (Some(78), vec!["danger".to_owned()]));
     assert!(said.contains("hint: `ACL SETUSER app +eval +evalsha`\n"), "{said}");
@@ -221,7 +224,7 @@ fn a_user_without_scripts_is_told_which_rights_it_lacks() {
     let (report, code, said) =
         doctor(den.lockkeeper().env("LOCKKEEPER_PASSWORD", "any").args(["--store", &elsewhere]), "usable");
     assert_eq!((code, levels(&report, "rights")), (Some(78), vec!["danger".to_owned()]));
-    assert!(said.contains("`ACL SETUSER app ~elsewhere/* ~{elsewhere/*`"), "{said}");
+    assert!(said.contains("`ACL SETUSER app ~elsewhere/* ~{elsewhere/* ~lockkeeper:clock`"), "{said}");
 }
 
 #[test]

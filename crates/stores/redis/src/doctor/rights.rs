@@ -8,7 +8,7 @@ use lockkeeper_core::Result;
 use lockkeeper_core::checkup::{Finding, Level, Report};
 
 use super::visit::{Answer, Visit};
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 
 const TOPIC: &str = "rights";
 
@@ -20,6 +20,7 @@ pub(crate) const NEEDED: &[&str] = &[
     "SET {s} v NX PX 1000",
     "GET {s}",
     "MGET {s}",
+    "GET lockkeeper:clock",
     "GETRANGE {s} 0 3",
     "SETRANGE {s} 0 v",
     "EXISTS {s}",
@@ -35,9 +36,7 @@ pub(crate) const NEEDED: &[&str] = &[
     "ZADD {z} 1 m",
     "ZSCORE {z} m",
     "ZRANK {z} m",
-    "ZCARD {z}",
     "ZRANGE {z} 0 0",
-    "ZREVRANGE {z} 0 0",
     "ZRANGEBYSCORE {z} -inf 0",
     "ZREM {z} m",
     "SCAN 0 COUNT 1",
@@ -136,7 +135,7 @@ pub(crate) fn tell(
     }
     if missing.keys {
         lacks.push("the keys of locks".to_owned());
-        rules.push(format!("~{under}* ~{{{under}*"));
+        rules.push(format!("~{under}* ~{{{under}* ~{CLOCK}"));
     }
     if missing.channels {
         lacks.push("the channels of wake-ups".to_owned());
@@ -193,7 +192,10 @@ mod tests {
         let missing = Missing { commands, absent: BTreeSet::new(), keys: true, channels: true };
         tell(Some("app"), true, &missing, "lockkeeper/", &mut report);
         let change = report.findings[0].change.as_deref().unwrap();
-        assert_eq!(change, "`ACL SETUSER app +eval +scan ~lockkeeper/* ~{lockkeeper/* &lockkeeper:wake:*`");
+        assert_eq!(
+            change,
+            "`ACL SETUSER app +eval +scan ~lockkeeper/* ~{lockkeeper/* ~lockkeeper:clock &lockkeeper:wake:*`"
+        );
         assert_eq!(report.facts[0].value, "app, with a password");
     }
 
@@ -231,5 +233,7 @@ mod tests {
         let missing: Vec<&String> =
             used.difference(&listed).filter(|command| !DONE_WITHOUT.contains(&command.as_str())).collect();
         assert!(missing.is_empty(), "add to NEEDED: {missing:?}");
+        let idle: Vec<&String> = listed.difference(&used).collect();
+        assert!(idle.is_empty(), "take out of NEEDED: {idle:?}");
     }
 }

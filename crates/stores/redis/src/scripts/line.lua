@@ -76,7 +76,7 @@ local function begin_line(kind, capacity)
     if summary then return end
     if redis.call('EXISTS', waiting, inside, ends) > 0 then
         -- What an earlier line left, should the server have dropped a part of it; or something that is not ours.
-        for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZCARD', key) end
+        for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
     summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }

@@ -6,4 +6,5 @@ mod crowd;
 mod faults;
 mod lanes;
 mod model;
+mod rights;
 mod tls;
