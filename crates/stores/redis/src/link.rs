@@ -204,7 +204,7 @@ impl Link {
             let subscribed = tokio::time::timeout(self.options.timeout, connection.subscribe(hub.channel())).await;
             let subscribed =
                 subscribed.map_err(|_| trouble::unreachable(self.address(), Silence(self.options.timeout)))?;
-            subscribed.map_err(|error| trouble::not_let_in(self.address(), error))?;
+            subscribed.map_err(|error| trouble::not_let_in(&self.options, error))?;
         }
         let live = Live { connection, broken, pulse, _in_use: in_use };
         *self.lock() = Some(live.clone());
@@ -248,7 +248,7 @@ impl Link {
         }
         match MultiplexedConnection::new_with_config(&who, stream, how).await {
             Ok((connection, driver)) => Ok((connection, Box::pin(driver))),
-            Err(error) => Err(trouble::not_let_in(self.address(), error)),
+            Err(error) => Err(trouble::not_let_in(&self.options, error)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use lockkeeper_core::{Effect, Error, ErrorKind};
 use redis::{RedisError, ServerError};
 
-use crate::options::Address;
+use crate::options::{Address, Options};
 
 /// The connection broke or was silent: what was asked may have been done.
 pub(crate) fn unanswered(address: &Address, error: RedisError) -> Error {
@@ -27,9 +27,18 @@ pub(crate) fn unreachable(address: &Address, why: impl std::fmt::Display) -> Err
 }
 
 /// Coming in failed, after the connection was made.
-pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
-    let details = error.detail().unwrap_or_default();
-    let no_hello = details.starts_with("unknown command") && details.contains("HELLO");
+///
+/// That is when the password is sent: should the server have sent it back, its words are left out.
+pub(crate) fn not_let_in(options: &Options, error: RedisError) -> Error {
+    let address = &options.address;
+    // Its beginning is enough: servers cut off what they repeat.
+    let repeats = options.password.as_ref().is_some_and(|password| {
+        let begins: String = password.reveal().chars().take(4).collect();
+        !begins.is_empty() && error.to_string().contains(&begins)
+    });
+    let details = if repeats { "(not shown: it repeats the password)" } else { error.detail().unwrap_or_default() };
+    let unknown = error.detail().unwrap_or_default();
+    let no_hello = unknown.starts_with("unknown command") && unknown.contains("HELLO");
     if no_hello || error.kind() == redis::ErrorKind::RESP3NotSupported {
         return Error::new(ErrorKind::Unsupported, format!("the redis server at {address} has no RESP3"))
             .with_hint("use Redis 6.2 or later, and let it know the command HELLO");
@@ -39,6 +48,10 @@ pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
+        _ if repeats => {
+            Error::new(ErrorKind::Unavailable, format!("what answers at {address} repeats what it is sent"))
+                .with_hint("see whether that is a redis server")
+        }
         _ => match crate::tls::refused(address, &error) {
             Some(refused) => refused,
             // The server may have hung up on us before we could read why.

@@ -86,7 +86,7 @@ impl Visit {
                     tokio::spawn(driver);
                     Ok(connection)
                 }
-                Err(error) => Err(trouble::not_let_in(&options.address, error)),
+                Err(error) => Err(trouble::not_let_in(options, error)),
             }
         };
         let made = tokio::time::timeout(options.timeout, connecting).await;

@@ -71,7 +71,7 @@ if is_new and summary[WAIT] == 1 then
     lives_on(waiting)
     lives_on(ends)
 end
-ends_at(own_claim[ENDS])
+ends_at(own_claim[ENDS], LONGEST)
 own_claim[CHANNEL], own_claim[QUESTION] = channel, question
 save(own, own_claim)
 local ahead = summary[IN] + rank + (taken_by_another and 1 or 0)

@@ -17,7 +17,7 @@ end
 
 local summary = redis.call('HGET', line, 'line')
 if not summary then return { now, held, left, false, false, {} } end
-summary = read(summary, 11)
+summary = read(summary, 12)
 local claims = {}
 
 local function add(ids, ends_key)

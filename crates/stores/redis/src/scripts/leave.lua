@@ -34,7 +34,8 @@ local function leave()
         claim[STATE], claim[ENDS] = 'left', kept_until
         save(own, claim)
         redis.call('ZADD', inside, kept_until, own)
-        ends_at(kept_until)
+        if summary[IN] == 1 then summary[LATEST] = 0 else ends_sooner() end
+        ends_at(kept_until, LATEST)
         changed = true
     end
     return was_left and 'N' or 'R'

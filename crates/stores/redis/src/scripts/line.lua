@@ -12,9 +12,11 @@ local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
 -- The marker is set a little longer than the longest claim, so that it need not be set again for each.
 local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
--- The summary of a line: `soonest` is no later than the end of any claim of it, `latest` no earlier.
--- `till` is when the keys end by themselves, `marked` when the marker does.
-local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, TILL, MARKED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+-- The summary of a line: `soonest` is no later than the end of any claim of it. `latest` is when the last of those that
+-- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most. `till` is when the
+-- keys end by themselves, `marked` when the marker does.
+local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST = 1, 2, 3, 4, 5, 6, 7, 8
+local LATEST, LONGEST, TILL, MARKED = 9, 10, 11, 12
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
 local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 
@@ -29,6 +31,8 @@ local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
 local a_hold_ended = false
+-- One of several that are in has gone, or goes sooner than it would have: who is the last of them has to be looked up.
+local latest_is_stale = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
 local changed = false
@@ -79,9 +83,14 @@ local function lives_on(key)
     if summary[TILL] > 0 then redis.call('PEXPIREAT', key, whole(summary[TILL])) end
 end
 
-local function ends_at(until_ms)
+local function ends_at(until_ms, latest)
     summary[SOONEST] = math.min(summary[SOONEST], until_ms)
-    summary[LATEST] = math.max(summary[LATEST], until_ms)
+    summary[latest] = math.max(summary[latest], until_ms)
+end
+
+-- Somebody who is in, or was, may have been the last to end.
+local function ends_sooner()
+    if summary[IN] == 0 then summary[LATEST] = 0 else latest_is_stale = true end
 end
 
 local function begin_line(kind, capacity)
@@ -91,14 +100,14 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
-    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0 }
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0 }
 end
 
 local function put_inside(id, claim)
     redis.call('ZADD', inside, claim[ENDS], id)
     if summary[IN] == 0 then lives_on(inside) end
     summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
-    ends_at(claim[ENDS])
+    ends_at(claim[ENDS], LATEST)
 end
 
 -- A hold stands until at least this.
@@ -106,7 +115,7 @@ local function prolong(claim, until_ms)
     if until_ms > claim[ENDS] then
         claim[ENDS] = until_ms
         redis.call('ZADD', inside, until_ms, own)
-        ends_at(until_ms)
+        ends_at(until_ms, LATEST)
     end
 end
 
@@ -115,6 +124,7 @@ local function drop(id, claim)
     if redis.call('ZREM', inside, id) == 1 then
         summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
         a_hold_ended = true
+        ends_sooner()
     else
         summary[WAIT] = summary[WAIT] - redis.call('ZREM', waiting, id)
         redis.call('ZREM', ends, id)
@@ -227,7 +237,7 @@ local function begin()
     if summary and held ~= MARKER and summary[IN] > 0 then
         -- Nobody of the line is in without the marker, whatever took it away.
         drop_all(redis.call('ZRANGE', inside, 0, -1))
-        summary[IN], summary[USED] = 0, 0
+        summary[IN], summary[USED], summary[LATEST] = 0, 0, 0
     end
     sweep()
     if summary and summary[IN] == 0 and summary[WAIT] == 0 then
@@ -270,10 +280,16 @@ local function conclude()
         if (held or summary) and not taken_by_another then redis.call('DEL', holder) end
         return
     end
-    local ends_later = summary[LATEST] > summary[TILL]
-    if ends_later then summary[TILL] = summary[LATEST] + LINGER_MS end
-    if not taken_by_another and (held ~= MARKER or summary[LATEST] > summary[MARKED]) then
-        summary[MARKED] = math.max(summary[LATEST], now) + MARKER_MS
+    if latest_is_stale and summary[IN] > 0 then
+        summary[LATEST] = tonumber(redis.call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or summary[LATEST]
+    end
+    if summary[WAIT] == 0 then summary[LONGEST] = 0 end
+    local lives_until = math.max(summary[LATEST], summary[LONGEST], now)
+    local ends_later = lives_until > summary[TILL]
+    if ends_later then summary[TILL] = lives_until + LINGER_MS end
+    local still_marks = held == MARKER and lives_until <= summary[MARKED] and summary[MARKED] <= lives_until + 2 * MARKER_MS
+    if not taken_by_another and not still_marks then
+        summary[MARKED] = lives_until + MARKER_MS
         redis.call('SET', holder, MARKER, 'PXAT', whole(summary[MARKED]))
     end
     save_all()

@@ -6,5 +6,7 @@ mod crowd;
 mod faults;
 mod lanes;
 mod model;
+mod plain;
 mod rights;
+mod secrets;
 mod tls;
