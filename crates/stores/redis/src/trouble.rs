@@ -21,10 +21,9 @@ pub(crate) fn unanswered(address: &Address, error: RedisError) -> Error {
 }
 
 /// The connection could not be made: nothing was sent.
-pub(crate) fn unreachable(address: &Address, why: impl std::error::Error + Send + Sync + 'static) -> Error {
+pub(crate) fn unreachable(address: &Address, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the redis server at {address} cannot be reached: {why}"))
         .with_hint("see whether the server is up, and whether the address is right")
-        .with_source(why)
 }
 
 /// Coming in failed, after the connection was made.

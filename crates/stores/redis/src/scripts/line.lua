@@ -10,12 +10,15 @@
 local holder, line, waiting, inside, ends, floor_key, clock_key = unpack(KEYS, 1, 7)
 local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
-local DAY_S, LINGER_MS, SWEEP_MAX, NEVER = 86400, 60000, 1000, 9e15
+-- The marker is set a little longer than the longest claim, so that it need not be set again for each.
+local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
 -- The summary of a line: `soonest` is no later than the end of any claim of it. `latest` is when the last of those that
--- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most.
-local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, LONGEST, TILL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+-- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most. `till` is when the
+-- keys end by themselves, `marked` when the marker does.
+local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST = 1, 2, 3, 4, 5, 6, 7, 8
+local LATEST, LONGEST, TILL, MARKED = 9, 10, 11, 12
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
-local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
@@ -27,11 +30,6 @@ local held = redis.call('GET', holder)
 local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
--- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
--- not ours, and as good as none.
-local mark = redis.pcall('GET', clock_key)
-local mark_is_ours = type(mark) ~= 'table'
-local clock_mark = mark_is_ours and tonumber(mark) or 0
 local a_hold_ended = false
 -- One of several that are in has gone, or goes sooner than it would have: who is the last of them has to be looked up.
 local latest_is_stale = false
@@ -48,21 +46,36 @@ local function read(packed, last)
     return values
 end
 
-local summary = read(stored[1], TILL)
+local summary = read(stored[1], MARKED)
 local own_claim = read(stored[3], NOTE)
 
 local function whole(number)
     return string.format('%.0f', number)
 end
 
+-- Claims that were changed; they are written at the end, together.
+local unsaved = {}
 local function load(id)
     if id == own then return own_claim end
-    return read(redis.call('HGET', line, id), NOTE)
+    return unsaved[id] or read(redis.call('HGET', line, id), NOTE)
 end
 
 local function save(id, claim)
     if id == own then own_claim = claim end
-    redis.call('HSET', line, id, cmsgpack.pack(claim))
+    unsaved[id] = claim
+end
+
+local function save_all()
+    local fields = { 'line', cmsgpack.pack(summary) }
+    for id, claim in pairs(unsaved) do
+        fields[#fields + 1] = id
+        fields[#fields + 1] = cmsgpack.pack(claim)
+        if #fields >= FIELDS_MAX then
+            redis.call('HSET', line, unpack(fields))
+            fields = {}
+        end
+    end
+    if #fields > 0 then redis.call('HSET', line, unpack(fields)) end
 end
 
 -- A sorted set that was empty has come back without its end.
@@ -87,14 +100,23 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
-    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0 }
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0 }
 end
 
-local function put_inside(id, claim, until_ms)
-    redis.call('ZADD', inside, until_ms, id)
+local function put_inside(id, claim)
+    redis.call('ZADD', inside, claim[ENDS], id)
     if summary[IN] == 0 then lives_on(inside) end
     summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
-    ends_at(until_ms, LATEST)
+    ends_at(claim[ENDS], LATEST)
+end
+
+-- A hold stands until at least this.
+local function prolong(claim, until_ms)
+    if until_ms > claim[ENDS] then
+        claim[ENDS] = until_ms
+        redis.call('ZADD', inside, until_ms, own)
+        ends_at(until_ms, LATEST)
+    end
 end
 
 -- Takes a claim out, wherever it stands.
@@ -108,6 +130,7 @@ local function drop(id, claim)
         redis.call('ZREM', ends, id)
     end
     redis.call('HDEL', line, id)
+    unsaved[id] = nil
     if id == own then own_claim = nil end
     changed = true
 end
@@ -126,7 +149,18 @@ local function raise_floor(number)
     end
 end
 
+-- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
+-- not ours: it is as good as none, and not written over.
+local clock_mark, mark_is_ours
+local function look_at_mark()
+    if clock_mark then return end
+    local text = redis.pcall('GET', clock_key)
+    mark_is_ours = type(text) ~= 'table'
+    clock_mark = mark_is_ours and tonumber(text) or 0
+end
+
 local function next_number()
+    look_at_mark()
     local number = math.max(now_us, summary[LAST] + 1, floor + 1, clock_mark + 1)
     summary[LAST] = number
     if number > now_us then raise_floor(number) end
@@ -134,8 +168,8 @@ local function next_number()
 end
 
 -- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
-local function left_of(claim, until_ms)
-    return math.min(until_ms - now, claim[LEASE])
+local function left_of(claim)
+    return math.min(claim[ENDS] - now, claim[LEASE])
 end
 
 -- A fast-lane hold comes into the line as it is: same id, same time left.
@@ -151,11 +185,11 @@ local function import(record)
     local since = number > 0 and math.floor(number / 1000) or math.min(now, now + left - lease)
     begin_line('mutex', 1)
     local claim = {
-        'in', 1, tonumber(lease), number, since, since, '', 0,
+        'in', 1, tonumber(lease), number, since, since, now + left, '', 0,
         string.sub(owner_and_note, 1, length), string.sub(owner_and_note, length + 1),
     }
     save(id, claim)
-    put_inside(id, claim, now + left)
+    put_inside(id, claim)
 end
 
 -- Everybody who fits comes in, in order; all but our own claim are told.
@@ -170,16 +204,15 @@ local function admit()
             return
         end
         if summary[USED] + claim[WEIGHT] > summary[CAPACITY] then return end
-        local until_ms = tonumber(redis.call('ZSCORE', ends, first)) or now
         redis.call('ZREM', waiting, first)
         redis.call('ZREM', ends, first)
         summary[WAIT] = summary[WAIT] - 1
-        put_inside(first, claim, until_ms)
+        put_inside(first, claim)
         claim[STATE], claim[NUMBER] = 'in', next_number()
         save(first, claim)
         changed = true
         if first ~= own and claim[CHANNEL] ~= '' then
-            local left = math.max(0, until_ms - now)
+            local left = math.max(0, claim[ENDS] - now)
             local news = table.concat({ first, whole(claim[NUMBER]), whole(left), claim[QUESTION] }, ' ')
             redis.call('PUBLISH', claim[CHANNEL], news)
         end
@@ -229,6 +262,7 @@ end
 
 -- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back.
 local function mark_clock()
+    look_at_mark()
     if mark_is_ours and now_us > clock_mark then redis.call('SET', clock_key, whole(now_us), 'EX', DAY_S) end
 end
 
@@ -250,22 +284,25 @@ local function conclude()
         summary[LATEST] = tonumber(redis.call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or summary[LATEST]
     end
     if summary[WAIT] == 0 then summary[LONGEST] = 0 end
-    local lives_until = math.max(summary[LATEST], summary[LONGEST])
-    if lives_until > summary[TILL] then
-        summary[TILL] = lives_until + LINGER_MS
-        for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
+    local lives_until = math.max(summary[LATEST], summary[LONGEST], now)
+    local ends_later = lives_until > summary[TILL]
+    if ends_later then summary[TILL] = lives_until + LINGER_MS end
+    local still_marks = held == MARKER and lives_until <= summary[MARKED] and summary[MARKED] <= lives_until + 2 * MARKER_MS
+    if not taken_by_another and not still_marks then
+        summary[MARKED] = lives_until + MARKER_MS
+        redis.call('SET', holder, MARKER, 'PXAT', whole(summary[MARKED]))
     end
-    redis.call('HSET', line, 'line', cmsgpack.pack(summary))
-    if stored[1] == false or stored[1] == nil then lives_on(line) end
-    if not taken_by_another then
-        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(lives_until, now + 1)))
+    save_all()
+    if ends_later then
+        for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
     end
 end
 
 -- When the line may move by itself: a claim that is in ends, or the first that waits does.
 local function moves_in()
     local soonest = summary and tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2])
-    local first = summary and redis.call('ZRANGE', waiting, 0, 0)[1]
+    -- One that waits for a mutex ahead of us makes no difference by ending.
+    local first = summary and summary[CAPACITY] > 1 and redis.call('ZRANGE', waiting, 0, 0)[1]
     if first and first ~= own then
         local first_ends = tonumber(redis.call('ZSCORE', ends, first))
         if first_ends and (not soonest or first_ends < soonest) then soonest = first_ends end
