@@ -7,6 +7,7 @@
 mod harness;
 mod machine;
 mod memory;
+mod redis;
 mod render;
 mod report;
 mod sqlite;
@@ -22,6 +23,7 @@ pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "\
 usage: lockkeeper-bench [memory] [sqlite] [--quick] [--record [--note TEXT]] [--render] [--dir PATH]
+       lockkeeper-bench redis-lanes [--quick]    every way to take and release a free lock, side by side
 
   memory, sqlite  what to measure; all if none is named
   --quick         fewer and shorter slices: to see that it works, not a record
@@ -48,6 +50,9 @@ fn main() -> std::process::ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((first, rest)) if first == "child" => child(rest),
+        Some((first, rest)) if first == "redis-lanes" => {
+            redis::lanes(if rest.iter().any(|word| word == "--quick") { Plan::QUICK } else { Plan::RECORD })
+        }
         _ => parse(&args).and_then(|options| options.map_or_else(help, |options| run(&options))),
     };
     match done {
