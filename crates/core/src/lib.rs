@@ -5,6 +5,7 @@
 //! Read `admit` (the rule), `line` (the model), `store` (the seam), `acquire` (the one loop), `watchdog` (the one
 //! background task), in that order. Programs use the `lockkeeper` crate, which re-exports what they need.
 
+pub mod access;
 mod acquire;
 mod admit;
 pub mod cell;

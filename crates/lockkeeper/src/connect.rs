@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
+use lockkeeper_core::access::Secret;
 use lockkeeper_core::layers::{Prefix, wrap};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::stores::Memory;
@@ -11,29 +12,53 @@ use lockkeeper_core::{Error, ErrorKind, Result};
 use crate::location::Location;
 
 /// The stores there are: the scheme of their URLs, and whether they are built in.
-pub const STORES: &[(&str, bool)] = &[("memory", true), ("sqlite", cfg!(feature = "sqlite"))];
+pub const STORES: &[(&str, bool)] = &[
+    ("memory", true),
+    ("sqlite", cfg!(feature = "sqlite")),
+    ("redis", cfg!(feature = "redis")),
+    ("rediss", cfg!(all(feature = "redis", feature = "tls"))),
+    ("redis+unix", cfg!(feature = "redis")),
+];
 
 /// What names stand under if nothing else is asked for.
 const PREFIX: &str = "lockkeeper";
 
+/// What lets us in that does not stand in the URL.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// The password; one in the URL goes first.
+    pub password: Option<Secret>,
+}
+
 /// Opens the store that a URL names, with its prefix; see [`Keeper::connect`](crate::Keeper::connect) for URLs.
 pub async fn open(url: &str) -> Result<SharedStore> {
-    open_shared(url).await.map(|(store, _)| store)
+    open_as(url, &Access::default()).await
+}
+
+/// The same with a password that does not stand in the URL.
+pub async fn open_as(url: &str, access: &Access) -> Result<SharedStore> {
+    open_shared(url, access).await.map(|(store, _)| store)
 }
 
 /// The same, and whether its names are shared with other clients (an empty prefix).
-pub(crate) async fn open_shared(url: &str) -> Result<(SharedStore, bool)> {
+pub(crate) async fn open_shared(url: &str, access: &Access) -> Result<(SharedStore, bool)> {
     let mut location = Location::parse(url)?;
-    let prefix = Prefix::new(&location.take("prefix").unwrap_or_else(|| PREFIX.to_owned()))?;
-    let store = open_scheme(location).await?;
+    let under = location.take("prefix").unwrap_or_else(|| PREFIX.to_owned());
+    let prefix = Prefix::new(&under)?;
+    let store = open_scheme(location, access, &under).await?;
     Ok(match prefix {
         Some(prefix) => (wrap(store, prefix), false),
         None => (store, true),
     })
 }
 
-async fn open_scheme(location: Location) -> Result<SharedStore> {
+async fn open_scheme(location: Location, access: &Access, under: &str) -> Result<SharedStore> {
     match location.scheme.as_str() {
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" | "redis+unix" => crate::redis::open(location, access, under).await,
+        "memory" | "sqlite" if access.password.is_some() => {
+            Err(Error::invalid("password", format!("the store `{}:` has none", location.scheme)))
+        }
         "memory" => memory(location),
         #[cfg(feature = "sqlite")]
         "sqlite" => sqlite(location).await,
@@ -43,8 +68,13 @@ async fn open_scheme(location: Location) -> Result<SharedStore> {
 
 fn not_built_in(scheme: &str) -> Error {
     if STORES.iter().any(|(known, _)| *known == scheme) {
+        let feature = match scheme {
+            "rediss" => "redis` and `tls",
+            "redis+unix" => "redis",
+            scheme => scheme,
+        };
         return Error::new(ErrorKind::Unsupported, format!("the store `{scheme}:` is not built in"))
-            .with_hint(format!("build `lockkeeper` with the feature `{scheme}`"));
+            .with_hint(format!("build `lockkeeper` with the feature `{feature}`"));
     }
     let known: Vec<_> =
         STORES.iter().filter(|(_, built_in)| *built_in).map(|(known, _)| format!("`{known}:`")).collect();

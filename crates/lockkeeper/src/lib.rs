@@ -25,10 +25,13 @@ mod connect;
 #[cfg(any(test, doctest))]
 mod guide;
 mod location;
+#[cfg(feature = "redis")]
+mod redis;
 
 use std::ops::Deref;
 
-pub use connect::{STORES, open};
+pub use connect::{Access, STORES, open, open_as};
+pub use lockkeeper_core::access::Secret;
 pub use lockkeeper_core::{
     Builder, ClaimId, Effect, Error, ErrorKind, Hold, LockKind, Lost, Name, Owner, Result, Token, cell, deadlock,
     kinds, layers, limits, stores, time,
@@ -51,14 +54,24 @@ impl Keeper {
     /// Connects to the store that a URL names, and sees that it answers.
     ///
     /// `memory:` is a store of its own, `memory:NAME` one shared by that name in this process;
-    /// `sqlite:PATH` is a file, made if it is missing. Options follow a `?`: `prefix` on every store (default
-    /// `lockkeeper`; empty to share names with other clients), `sync=full|normal` on sqlite.
+    /// `sqlite:PATH` is a file, made if it is missing; `redis://[user[:password]@]host[:port][/database]` is a server,
+    /// `rediss://` the same by TLS, `redis+unix:///path?db=` one on this host. Options follow a `?`: `prefix` on every
+    /// store (default `lockkeeper`; empty to share names with other clients), `sync=full|normal` on sqlite,
+    /// `ca`, `cert`, `key` and `server_name` where TLS is used.
     ///
     /// # Errors
     /// `Invalid` for a URL that cannot be read or has an unknown option, `Unsupported` for a store that is not
     /// built in, and whatever keeps the store from answering.
     pub async fn connect(url: &str) -> Result<Self> {
-        let (store, names_are_shared) = connect::open_shared(url).await?;
+        Self::connect_as(url, &Access::default()).await
+    }
+
+    /// The same with a password that does not stand in the URL.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect); `Invalid` if the store has no passwords.
+    pub async fn connect_as(url: &str, access: &Access) -> Result<Self> {
+        let (store, names_are_shared) = connect::open_shared(url, access).await?;
         let keeper = Self(Self::builder().hand_over(!names_are_shared).with_store(store));
         keeper.ping().await?;
         Ok(keeper)

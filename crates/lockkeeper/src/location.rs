@@ -9,7 +9,10 @@ use lockkeeper_core::{Error, Result};
 /// A URL in its parts. Options are taken one by one; what is left at the end was unknown.
 pub(crate) struct Location {
     pub(crate) scheme: String,
+    /// What stands between the scheme and the options, decoded.
     pub(crate) place: String,
+    /// The same as it was written: where `%40` and `@` are not the same.
+    pub(crate) written: String,
     options: BTreeMap<String, String>,
 }
 
@@ -33,7 +36,7 @@ impl Location {
                 return Err(Error::invalid("store", format!("the option `{key}` is given twice")));
             }
         }
-        Ok(Self { scheme: scheme.to_ascii_lowercase(), place: decode(place)?, options })
+        Ok(Self { scheme: scheme.to_ascii_lowercase(), place: decode(place)?, written: place.to_owned(), options })
     }
 
     /// The value of an option, which is then known.
@@ -55,7 +58,7 @@ impl Location {
 }
 
 /// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String> {
+pub(crate) fn decode(text: &str) -> Result<String> {
     let bad = || Error::invalid("store", "a `%` in it is not followed by two hexadecimal digits of UTF-8");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,0 +1,167 @@
+//! Calls of the line's scripts, and what their answers mean.
+
+use std::time::Duration;
+
+use lockkeeper_core::store::{Keep, Left, Renewal, Standing};
+use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Patience, Result, Token};
+use redis::Value;
+
+use crate::fast::number;
+use crate::hub::Number;
+use crate::keys::Keys;
+use crate::link::Link;
+use crate::record::owner_text;
+use crate::scripts::{ENTER, LEAVE, PROLONG};
+use crate::trouble;
+
+/// A lock that another client holds is looked at so often: it will not tell us when it is free (C13).
+const POLL_FIRST_MS: u64 = 5;
+const POLL_LAST_MS: u64 = 100;
+
+/// A duration as the server counts it: whole milliseconds, never less than asked for.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// A claim comes into the line, or asks again.
+pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, channel: &str, question: u32) -> Result<Standing> {
+    let lease = millis(claim.store_lease());
+    let patience = match claim.patience {
+        Patience::Now => "now",
+        Patience::Queue => "queue",
+        Patience::Present => "present",
+    };
+    let args = [
+        claim.id.to_string(),
+        claim.kind.to_string(),
+        claim.weight.to_string(),
+        claim.capacity.to_string(),
+        lease.to_string(),
+        millis(claim.waiting_lease()).to_string(),
+        patience.to_owned(),
+        channel.to_owned(),
+        question.to_string(),
+        owner_text(&claim.owner),
+    ];
+    let mut bytes: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+    bytes.push(&claim.note);
+    standing(claim, lease, link.run(&ENTER, &keys.all(), &bytes).await?)
+}
+
+fn standing(claim: &Claim, lease: u64, answer: Value) -> Result<Standing> {
+    let Value::Array(parts) = answer else { return Err(trouble::unexpected("enter")) };
+    let word = match parts.first() {
+        Some(Value::BulkString(word)) => word.first().copied().unwrap_or_default(),
+        _ => return Err(trouble::unexpected("enter")),
+    };
+    let part = |at: usize| parts.get(at).and_then(signed).ok_or_else(|| trouble::unexpected("enter"));
+    match word {
+        b'H' => {
+            let given = parts.get(1).and_then(number).and_then(Token::of_number);
+            // Never more than was asked for: should the server's clock have gone back, it would be long.
+            let left = u64::try_from(part(2)?).unwrap_or_default().min(lease);
+            Ok(Standing::Held { token: given, lease: Duration::from_millis(left) })
+        }
+        b'W' => {
+            let moves_in = sooner(wait(part(2)?), poll(part(3)?));
+            Ok(Standing::Waiting { ahead: u32::try_from(part(1)?).unwrap_or(u32::MAX), behind: None, moves_in })
+        }
+        b'R' => Ok(Standing::Refused { retry_after: wait(part(1)?) }),
+        b'M' => {
+            let kind = match parts.get(1) {
+                Some(Value::BulkString(kind)) => String::from_utf8_lossy(kind).into_owned(),
+                _ => return Err(trouble::unexpected("enter")),
+            };
+            Err(mismatch(&kind, part(2)?, claim))
+        }
+        b'G' => {
+            let stands = part(1)?;
+            let what = format!("the claim stands with weight {stands} and cannot grow to {}", claim.weight);
+            Err(Error::new(ErrorKind::Mismatch, what).with_hint("leave, then enter with the larger weight"))
+        }
+        _ => Err(trouble::unexpected("enter")),
+    }
+}
+
+fn mismatch(kind: &str, capacity: i64, claim: &Claim) -> Error {
+    let describe = |kind: &str, capacity: i64| match kind {
+        "semaphore" => format!("a {kind} of {capacity}"),
+        _ => format!("a {kind}"),
+    };
+    let (found, asked) = (describe(kind, capacity), describe(claim.kind.as_str(), i64::from(claim.capacity)));
+    Error::new(ErrorKind::Mismatch, format!("the name is in use as {found}, and was asked for as {asked}"))
+        .with_hint("use another name, or the same kind and capacity everywhere")
+}
+
+/// Milliseconds that may be missing.
+fn wait(ms: i64) -> Option<Duration> {
+    u64::try_from(ms).ok().map(Duration::from_millis)
+}
+
+/// How soon to look again behind another client's lock: from 5 to 100 ms, the longer the older the wait, with jitter.
+fn poll(age_ms: i64) -> Option<Duration> {
+    let age = u64::try_from(age_ms).ok()?;
+    let pause = (age / 4).clamp(POLL_FIRST_MS, POLL_LAST_MS);
+    Some(Duration::from_millis(pause).mul_f64(0.5 + fastrand::f64() / 2.0))
+}
+
+fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A claim leaves, whatever it is.
+pub(crate) async fn leave(link: &Link, keys: &Keys, id: ClaimId, keep: Keep, told: Number) -> Result<Left> {
+    let (word, keep_ms) = match keep {
+        Keep::Nothing => ("none", 0),
+        Keep::For(keep) => ("for", millis(keep)),
+        Keep::Lease => ("lease", 0),
+    };
+    let told = match told {
+        Number::Told(number) => number.to_string(),
+        Number::Untold => "-".to_owned(),
+        Number::Unknown => "?".to_owned(),
+    };
+    let (id, keep_ms) = (id.to_string(), keep_ms.to_string());
+    let args = [id.as_bytes(), word.as_bytes(), keep_ms.as_bytes(), told.as_bytes()];
+    match link.run(&LEAVE, &keys.all(), &args).await? {
+        Value::BulkString(word) if word == b"R" => Ok(Left::Released),
+        Value::BulkString(word) if word == b"N" => Ok(Left::NotHeld),
+        _ => Err(trouble::unexpected("leave")),
+    }
+}
+
+/// A hold that is in a line is renewed.
+pub(crate) async fn prolong(link: &Link, keys: &Keys, id: ClaimId, lease_ms: u64, told: Number) -> Result<Renewal> {
+    let told = number_text(told);
+    let (id, lease) = (id.to_string(), lease_ms.to_string());
+    let answer = link.run(&PROLONG, &keys.all(), &[id.as_bytes(), lease.as_bytes(), told.as_bytes()]).await?;
+    renewal(signed(&answer).ok_or_else(|| trouble::unexpected("renew"))?, lease_ms)
+}
+
+/// The number as the scripts that renew want it.
+pub(crate) fn number_text(told: Number) -> String {
+    match told {
+        Number::Told(number) => number.to_string(),
+        Number::Untold | Number::Unknown => "?".to_owned(),
+    }
+}
+
+/// What a renewal's answer means; never more than was asked for, should the server's clock have gone back.
+pub(crate) fn renewal(left_ms: i64, lease_ms: u64) -> Result<Renewal> {
+    Ok(match u64::try_from(left_ms) {
+        Ok(left) => Renewal::Renewed { lease: Duration::from_millis(left.min(lease_ms)) },
+        Err(_) => Renewal::Gone,
+    })
+}
+
+/// A whole number with a sign.
+pub(crate) fn signed(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}

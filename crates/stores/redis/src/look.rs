@@ -1,0 +1,255 @@
+//! Looking at lines, for people. Surprise: there is no list of locks, so listing walks the keys with `SCAN`, a few at a
+//! time; the server is never kept from its work, and the walk keeps no more than one page of names.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lockkeeper_core::store::{ClaimState, ClaimView, LockView};
+use lockkeeper_core::{ClaimId, LockKind, Name, Owner, Result, Token};
+use redis::Value;
+
+use crate::fast::number;
+use crate::hub::{Hub, Number};
+use crate::keys::{self, Keys};
+use crate::lines::signed;
+use crate::link::{self, Link};
+use crate::record::{self, owner_of};
+use crate::scripts::INSPECT;
+use crate::trouble;
+
+/// How many keys the server looks at in one step of a walk.
+const STEP: usize = 1_000;
+/// How many lines are read in one write.
+const LINES: usize = 100;
+
+/// One line as people see it; `None` if nobody stands in it.
+pub(crate) async fn line(link: &Link, hub: &Hub, name: &Name) -> Result<Option<LockView>> {
+    let keys = Keys::of(name);
+    let answer = link.run(&INSPECT, &keys.all()[..5], &[]).await?;
+    view(hub, name, &answer)
+}
+
+/// The first `limit` lines by name after `after`.
+pub(crate) async fn lines(
+    link: &Link,
+    hub: &Hub,
+    under: &str,
+    after: Option<&Name>,
+    limit: usize,
+) -> Result<Vec<LockView>> {
+    let names = walk(link, under, after, limit).await?;
+    let mut views = Vec::new();
+    for names in names.chunks(LINES) {
+        let mut pipe = redis::pipe();
+        for name in names {
+            pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+        }
+        for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
+            match answer {
+                Value::ServerError(error) if link::is_unknown_script(&error) => {
+                    views.extend(line(link, hub, name).await?)
+                }
+                // Gone meanwhile, or changed into something else.
+                Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
+                answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
+            }
+        }
+    }
+    Ok(views)
+}
+
+/// The names that may be locks of ours, in order.
+async fn walk(link: &Link, under: &str, after: Option<&Name>, limit: usize) -> Result<Vec<Name>> {
+    let mut names: BTreeSet<Name> = BTreeSet::new();
+    let pattern = format!("*{}*", escaped(under));
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(&cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(STEP);
+        let (next, found) = step_of(link.ask(&scan).await?)?;
+        let mut strings = Vec::new();
+        for key in found {
+            let Ok(key) = String::from_utf8(key) else { continue };
+            let of_line = keys::name_of_line(&key);
+            let Ok(name) = Name::stored(of_line.unwrap_or(&key)) else { continue };
+            if !name.as_str().starts_with(under) || after.is_some_and(|after| name <= *after) {
+                continue;
+            }
+            match of_line {
+                Some(_) => drop(names.insert(name)),
+                None => strings.push(name),
+            }
+        }
+        names.extend(ours(link, strings).await?);
+        while names.len() > limit {
+            names.pop_last();
+        }
+        if next == "0" {
+            return Ok(names.into_iter().collect());
+        }
+        cursor = next;
+    }
+}
+
+/// Those of the keys whose value is a record or the marker of ours.
+async fn ours(link: &Link, names: Vec<Name>) -> Result<Vec<Name>> {
+    if names.is_empty() {
+        return Ok(names);
+    }
+    let mut pipe = redis::pipe();
+    for name in &names {
+        pipe.cmd("GETRANGE").arg(name.as_str()).arg(0).arg(3);
+    }
+    let heads = link.ask_all(&pipe).await?;
+    let ours = |head: &Value| matches!(head, Value::BulkString(head) if head == b"lk1:" || head == b"lk1=");
+    Ok(names.into_iter().zip(heads).filter(|(_, head)| ours(head)).map(|(name, _)| name).collect())
+}
+
+fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
+    let wrong = || trouble::unexpected("SCAN");
+    let Value::Array(parts) = answer else { return Err(wrong()) };
+    let [Value::BulkString(cursor), Value::Array(found)] = &parts[..] else { return Err(wrong()) };
+    let cursor = String::from_utf8(cursor.clone()).map_err(|_| wrong())?;
+    let key = |value: &Value| match value {
+        Value::BulkString(key) => Some(key.clone()),
+        _ => None,
+    };
+    Ok((cursor, found.iter().filter_map(key).collect()))
+}
+
+/// Text that matches itself in a pattern of the server.
+fn escaped(text: &str) -> String {
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '^' | '\\' | '-');
+    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+fn view(hub: &Hub, name: &Name, answer: &Value) -> Result<Option<LockView>> {
+    let wrong = || trouble::unexpected("inspect");
+    let Value::Array(parts) = answer else { return Err(wrong()) };
+    let [now, held, left, kind, capacity, Value::Array(claims)] = &parts[..] else { return Err(wrong()) };
+    let now_ms = number(now).ok_or_else(wrong)?;
+    let left_ms = signed(left).and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
+    let kind = match kind {
+        Value::BulkString(kind) => String::from_utf8_lossy(kind).parse()?,
+        _ => LockKind::Mutex,
+    };
+    let capacity = number(capacity).and_then(|capacity| u32::try_from(capacity).ok()).unwrap_or(1);
+    let mut views = Vec::new();
+    if let Value::BulkString(held) = held
+        && held != record::MARKER
+    {
+        views.push(holder(hub, held, now_ms, left_ms, capacity));
+    }
+    for claim in claims {
+        views.push(claim_view(hub, now_ms, claim).ok_or_else(trouble::foreign)?);
+    }
+    if views.is_empty() {
+        return Ok(None);
+    }
+    decide(&mut views, capacity);
+    Ok(Some(LockView { name: name.clone(), kind, capacity, claims: views }))
+}
+
+/// The one that is in without a line: a fast-lane hold of ours, or another client's lock.
+fn holder(hub: &Hub, held: &[u8], now_ms: u64, left_ms: u64, capacity: u32) -> ClaimView {
+    let lease_left = Duration::from_millis(left_ms);
+    let Some(record) = record::read(held) else { return stranger(held, lease_left, capacity) };
+    let told = match hub.number(record.id) {
+        Number::Told(number) => Some(number),
+        _ => record.number,
+    };
+    // Until it is renewed, the time since it was taken is what is gone of its lease.
+    let age = match record.number {
+        Some(number) => Duration::from_millis(now_ms.saturating_sub(number / 1_000)),
+        None => Duration::from_millis(record.lease_ms.saturating_sub(left_ms)),
+    };
+    ClaimView {
+        id: record.id,
+        owner: record.owner,
+        weight: 1,
+        state: ClaimState::Holding,
+        token: told.and_then(Token::of_number),
+        age: Some(age),
+        held_for: Some(age),
+        lease_left,
+        note: record.note,
+    }
+}
+
+/// A lock of another client: nothing is known but that it is there. Its id is made from its value and is good for nothing
+/// else than to tell it from others.
+fn stranger(held: &[u8], lease_left: Duration, capacity: u32) -> ClaimView {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hash = DefaultHasher::new();
+    held.hash(&mut hash);
+    let mut id = [0; 16];
+    id[8..].copy_from_slice(&hash.finish().to_be_bytes());
+    ClaimView {
+        id: ClaimId::from_bytes(id),
+        owner: Owner::stored(0, "another client", 0, ""),
+        weight: capacity,
+        state: ClaimState::Holding,
+        token: None,
+        age: None,
+        held_for: None,
+        lease_left,
+        note: Vec::new(),
+    }
+}
+
+fn claim_view(hub: &Hub, now_ms: u64, claim: &Value) -> Option<ClaimView> {
+    let Value::Array(parts) = claim else { return None };
+    let text = |at: usize| match parts.get(at) {
+        Some(Value::BulkString(text)) => Some(&text[..]),
+        _ => None,
+    };
+    let whole = |at: usize| parts.get(at).and_then(number);
+    let id: ClaimId = std::str::from_utf8(text(0)?).ok()?.parse().ok()?;
+    let state = match text(1)? {
+        b"in" => ClaimState::Holding,
+        b"left" => ClaimState::Leaving,
+        _ => ClaimState::Waiting,
+    };
+    let stored = whole(3).filter(|number| *number > 0);
+    let told = match hub.number(id) {
+        Number::Told(number) => Some(number),
+        _ => stored,
+    };
+    let since = whole(6).filter(|since| *since > 0 && state == ClaimState::Holding);
+    let ago = |at: u64| Duration::from_millis(now_ms.saturating_sub(at));
+    Some(ClaimView {
+        id,
+        owner: owner_of(text(8)?),
+        weight: u32::try_from(whole(2)?).ok()?,
+        state,
+        token: told.and_then(Token::of_number).filter(|_| state != ClaimState::Waiting),
+        age: Some(ago(whole(5)?)),
+        held_for: since.map(ago),
+        lease_left: Duration::from_millis(whole(7)?),
+        note: text(9)?.to_vec(),
+    })
+}
+
+/// Claims ahead may have ended without anybody having come by: who fits is in, as the next call will find.
+fn decide(claims: &mut [ClaimView], capacity: u32) {
+    let mut taken: u64 = 0;
+    let waits = |claim: &ClaimView| claim.state == ClaimState::Waiting;
+    for claim in claims {
+        taken += u64::from(claim.weight);
+        if waits(claim) && taken <= u64::from(capacity) {
+            claim.state = ClaimState::Holding;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_themselves_only() {
+        assert_eq!(escaped("a*b?[c]"), "a\\*b\\?\\[c\\]");
+        assert_eq!(keys::name_of_line("{a/b}:line"), Some("a/b"));
+        assert_eq!(keys::name_of_line("a/b"), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Where the server is and how to come in. What is secret here is in no `Debug`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lockkeeper_core::access::{Secret, Tls};
+
+/// How to reach a Redis server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where it listens.
+    pub address: Address,
+    /// The ACL user; `None` is the default user.
+    pub user: Option<String>,
+    /// The password, if it asks for one.
+    pub password: Option<Secret>,
+    /// The number of the database.
+    pub database: u32,
+    /// How long connecting, or one answer, may take before the connection is given up.
+    pub timeout: Duration,
+    /// Names that are listed all begin with this: it spares the look at other keys. Empty lists all.
+    pub listed_under: String,
+}
+
+impl Options {
+    /// A server at this address, with everything else as usual.
+    pub fn at(address: Address) -> Self {
+        Self {
+            address,
+            user: None,
+            password: None,
+            database: 0,
+            timeout: Duration::from_secs(5),
+            listed_under: String::new(),
+        }
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// A host and a port, by TLS if so asked.
+    Tcp {
+        /// A host name or an IP address.
+        host: String,
+        /// The port.
+        port: u16,
+        /// How to check the server, if the connection is to be encrypted.
+        tls: Option<Tls>,
+    },
+    /// A socket on this host.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}

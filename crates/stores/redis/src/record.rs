@@ -1,0 +1,95 @@
+//! What a fast-lane hold writes at the holder key: everything there is to know of it, in one string.
+//!
+//! `lk1:` id `:` number (16 digits, blank until the first renewal) `:` lease in ms `:` bytes of the owner `:` owner note.
+//! The scripts read it too: change it here and in `line.lua`, `release.lua`, `renew.lua`, `number.lua` together.
+
+use lockkeeper_core::{Claim, ClaimId, Owner};
+
+/// What stands at the holder key while there is a line.
+pub(crate) const MARKER: &[u8] = b"lk1=";
+const FAST: &[u8] = b"lk1:";
+
+/// The record of a claim that is about to be in.
+pub(crate) fn write(claim: &Claim, lease_ms: u64) -> Vec<u8> {
+    let owner = owner_text(&claim.owner);
+    let mut record = format!("lk1:{}:{:16}:{lease_ms}:{}:{owner}", claim.id, "", owner.len()).into_bytes();
+    record.extend_from_slice(&claim.note);
+    record
+}
+
+/// A record, read back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) id: ClaimId,
+    pub(crate) number: Option<u64>,
+    pub(crate) lease_ms: u64,
+    pub(crate) owner: Owner,
+    pub(crate) note: Vec<u8>,
+}
+
+/// Reads a record; `None` if it is not one of ours.
+pub(crate) fn read(value: &[u8]) -> Option<Record> {
+    let mut parts = value.strip_prefix(FAST)?.splitn(5, |byte| *byte == b':');
+    let mut text = || std::str::from_utf8(parts.next()?).ok();
+    let id = text()?.parse().ok()?;
+    let number = text()?.trim_start().parse().ok();
+    let lease_ms = text()?.parse().ok()?;
+    let length: usize = text()?.parse().ok()?;
+    let rest = parts.next()?;
+    let (owner, note) = rest.split_at_checked(length)?;
+    Some(Record { id, number, lease_ms, owner: owner_of(owner), note: note.to_vec() })
+}
+
+/// An owner as scripts keep it: identity, pid, host, label.
+pub(crate) fn owner_text(owner: &Owner) -> String {
+    format!("{:032x} {} {} {}", owner.id(), owner.pid(), owner.host(), owner.label())
+}
+
+/// The owner, read back; one that cannot be read is shown as unknown.
+pub(crate) fn owner_of(text: &[u8]) -> Owner {
+    let text = String::from_utf8_lossy(text);
+    let mut parts = text.splitn(4, ' ');
+    let mut next = || parts.next().unwrap_or_default();
+    let id = u128::from_str_radix(next(), 16).unwrap_or_default();
+    let pid = next().parse().unwrap_or_default();
+    Owner::stored(id, next(), pid, next())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lockkeeper_core::{LockKind, Patience};
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let owner = Owner::stored(7, "web-3", 42, "a label: with colons");
+        let claim = Claim {
+            id: ClaimId::random().unwrap(),
+            owner: owner.clone(),
+            kind: LockKind::Mutex,
+            weight: 1,
+            capacity: 1,
+            lease: Duration::from_secs(30),
+            delay: Duration::ZERO,
+            fair: false,
+            patience: Patience::Now,
+            note: b"note: \xff\0".to_vec(),
+        };
+        let record = Record { id: claim.id, number: None, lease_ms: 30_000, owner, note: claim.note.clone() };
+        let mut written = write(&claim, 30_000);
+        assert_eq!(read(&written), Some(record));
+        written[37..53].copy_from_slice(b"0000001700000000");
+        assert_eq!(read(&written).unwrap().number, Some(1_700_000_000));
+    }
+
+    #[test]
+    fn what_others_wrote_is_not_a_record() {
+        for foreign in [&b""[..], MARKER, b"lk1:", b"lk1:xyz", b"d41d8cd98f00b204e9800998ecf8427e", b"lk1:00:1:2:999:x"]
+        {
+            assert_eq!(read(foreign), None);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The scripts, as they stand in their `.lua` files, with the hash they are called by.
+//!
+//! Surprise: files that need the line have `line.lua` joined in front when this is compiled; nothing is put together at
+//! run time. Values only ever travel as KEYS and ARGV.
+
+use std::sync::LazyLock;
+
+/// One script.
+pub(crate) struct Script {
+    /// What it is, for error messages.
+    pub(crate) name: &'static str,
+    text: &'static str,
+    hash: LazyLock<String>,
+}
+
+impl Script {
+    const fn new(name: &'static str, text: &'static str, hash: fn() -> String) -> Self {
+        Self { name, text, hash: LazyLock::new(hash) }
+    }
+
+    pub(crate) fn text(&self) -> &'static str {
+        self.text
+    }
+
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+macro_rules! script {
+    ($(#[$doc:meta])* $name:ident = $($file:literal)+) => {
+        $(#[$doc])*
+        pub(crate) static $name: Script = {
+            const TEXT: &str = concat!($(include_str!($file)),+);
+            Script::new(stringify!($name), TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
+        };
+    };
+}
+
+script!(
+    /// A claim comes into the line or asks again.
+    ENTER = "line.lua" "enter.lua"
+);
+script!(
+    /// A claim leaves.
+    LEAVE = "swift.lua" "line.lua" "leave.lua"
+);
+script!(
+    /// A hold in a line is renewed.
+    PROLONG = "line.lua" "prolong.lua"
+);
+script!(
+    /// An observer wants to be told.
+    OBSERVE = "line.lua" "observe.lua"
+);
+script!(
+    /// Fast-lane holds are released.
+    RELEASE = "release.lua"
+);
+script!(
+    /// Fast-lane holds are renewed.
+    RENEW = "renew.lua"
+);
+script!(
+    /// A fast-lane hold is numbered above the floor.
+    NUMBER = "number.lua"
+);
+script!(
+    /// A line is looked at.
+    INSPECT = "inspect.lua"
+);
