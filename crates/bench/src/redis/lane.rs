@@ -152,6 +152,10 @@ pub struct Shape {
     pub apart: bool,
 }
 
+/// What carried most in trials; `lanes` shows what each part of it is worth.
+pub const SHAPE: Shape =
+    Shape { enters: Enters::Commands, leaves: Leaves::Script, limit: 2, steps_back: true, apart: false };
+
 impl Together {
     /// On this connection.
     pub fn new(connection: MultiplexedConnection, scripts: Arc<Scripts>, shape: Shape) -> Self {

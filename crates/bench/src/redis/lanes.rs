@@ -9,19 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lockkeeper_conformance::rig;
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinSet;
 
-use super::lane::{Alone, Enters, Lane, Leaves, Own, OwnLeave, Shape, Together};
-use super::wire::{self, Lock, Scripts};
+use super::lane::{Alone, Enters, Lane, Leaves, Own, OwnLeave, SHAPE, Shape, Together};
+use super::pairs::{Bare, Client, Pings, TASKS, crowd};
+use super::wire::{self, Scripts};
 use crate::Outcome;
 use crate::harness::Plan;
 use crate::machine::{self, Ticks};
 use crate::stats::{interval_of_median, median, quantile};
-
-/// How many tasks lock and release at once.
-const TASKS: usize = 64;
 
 /// What one slice came to.
 #[derive(Debug, Clone, Copy)]
@@ -92,46 +89,14 @@ fn measure(runtime: &Runtime, row: &Row, pid: u32, length: Duration) -> Outcome<
     })
 }
 
-/// All tasks of one slice: each takes and releases its own lock until the end.
-async fn crowd<L: Lane>(lane: L, locks: Arc<[Arc<Lock>]>, end: Instant) -> Outcome<u64> {
-    let mut tasks = JoinSet::new();
-    for task in 0..TASKS {
-        let (lane, lock) = (lane.clone(), locks[task].clone());
-        tasks.spawn(async move {
-            let mut count = 0_u64;
-            while Instant::now() < end {
-                pair(&lane, &lock, (task as u128) << 64 | u128::from(count)).await?;
-                count += 1;
-            }
-            Outcome::Ok(count)
-        });
-    }
-    let mut count = 0;
-    while let Some(done) = tasks.join_next().await {
-        count += done??;
-    }
-    Ok(count)
-}
-
-async fn pair<L: Lane>(lane: &L, lock: &Arc<Lock>, claim: u128) -> Outcome<()> {
-    let record: Arc<str> = wire::record(claim).into();
-    let number = lane.enter(lock, &record).await?;
-    lane.leave(lock, &record, number).await
-}
-
-fn locks() -> Arc<[Arc<Lock>]> {
-    (0..TASKS).map(|task| Arc::new(Lock::new(&format!("orders/item-{task:08}")))).collect()
-}
-
 fn row<L: Lane>(what: &'static str, lane: L) -> Row {
-    let locks = locks();
-    let run = move |end| Box::pin(crowd(lane.clone(), locks.clone(), end)) as Tasks;
+    let client = Bare(lane);
+    let run = move |end| {
+        let client = client.clone();
+        Box::pin(async move { crowd(&client, end).await }) as Tasks
+    };
     Row { what, run: Box::new(run), slices: Vec::new() }
 }
-
-/// The shape that the others differ from in one thing.
-const SHAPE: Shape =
-    Shape { enters: Enters::Commands, leaves: Leaves::Script, limit: 2, steps_back: true, apart: false };
 
 async fn rows(url: &str) -> Outcome<Vec<Row>> {
     let mut connection = wire::connect(url, true).await?;
@@ -225,15 +190,14 @@ struct Way {
     server: Duration,
 }
 
-fn way<L: Lane>(what: &'static str, lane: L) -> Way {
-    let lock = locks()[0].clone();
+fn way<C: Client>(what: &'static str, client: C) -> Way {
     let turn = move |round: usize| {
-        let (lane, lock) = (lane.clone(), lock.clone());
+        let (client, lock) = (client.clone(), client.lock(0));
         Box::pin(async move {
             let mut took = Vec::with_capacity(EACH);
             for step in 0..EACH {
                 let started = Instant::now();
-                pair(&lane, &lock, (round * EACH + step) as u128).await?;
+                client.pair(&lock, (round * EACH + step) as u128).await?;
                 took.push(started.elapsed().as_secs_f64() * 1e6);
             }
             Ok(took)
@@ -242,42 +206,19 @@ fn way<L: Lane>(what: &'static str, lane: L) -> Way {
     Way { what, run: Box::new(turn), took: Vec::new(), server: Duration::ZERO }
 }
 
-fn ping_ping(connection: MultiplexedConnection) -> Way {
-    let turn = move |_| {
-        let mut connection = connection.clone();
-        Box::pin(async move {
-            let mut took = Vec::with_capacity(EACH);
-            for _ in 0..EACH {
-                let started = Instant::now();
-                pings(&mut connection).await?;
-                took.push(started.elapsed().as_secs_f64() * 1e6);
-            }
-            Ok(took)
-        }) as Turn
-    };
-    Way { what: "PING PING", run: Box::new(turn), took: Vec::new(), server: Duration::ZERO }
-}
-
 async fn ways(url: &str) -> Outcome<Vec<Way>> {
     let mut connection = wire::connect(url, true).await?;
     let scripts = Arc::new(Scripts::load(&mut connection).await?);
-    let own = |enter, leave| Alone::new(connection.clone(), scripts.clone(), enter, leave);
+    let own = |enter, leave| Bare(Alone::new(connection.clone(), scripts.clone(), enter, leave));
     let gathered = Together::new(connection.clone(), scripts.clone(), Shape { limit: 1, ..SHAPE });
     Ok(vec![
-        ping_ping(connection.clone()),
+        way("PING PING", Pings(connection.clone())),
         way("a   SET; compare and delete", own(Own::Set, OwnLeave::Delete)),
         way("    SET; GETRANGE compare and delete", own(Own::Set, OwnLeave::Short)),
         way("    SET, GET, TIME; GETRANGE compare and delete", own(Own::Pipeline, OwnLeave::Short)),
         way("b   SET, GET, TIME; leave script for one", own(Own::Pipeline, OwnLeave::One)),
         way("    SET, GET, TIME; leave script for many", own(Own::Pipeline, OwnLeave::Many)),
         way("    SET, GET, TIME; leave script without EXISTS", own(Own::Pipeline, OwnLeave::Marked)),
-        way("c1  gathered", gathered),
+        way("c1  gathered", Bare(gathered)),
     ])
-}
-
-async fn pings(connection: &mut MultiplexedConnection) -> Outcome<()> {
-    let ping = redis::cmd("PING");
-    connection.req_packed_command(&ping).await?;
-    connection.req_packed_command(&ping).await?;
-    Ok(())
 }

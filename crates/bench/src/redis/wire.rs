@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Client, Cmd, IntoConnectionInfo, Pipeline, ProtocolVersion, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Connection, IntoConnectionInfo, Pipeline, ProtocolVersion, Value};
 
 use crate::Outcome;
 
@@ -15,6 +15,12 @@ use crate::Outcome;
 pub const LEASE_MS: u64 = 30_000;
 /// How much of a record is compared: its mark and the claim's id.
 const ID: usize = 36;
+
+/// A connection for one thread that blocks.
+pub fn connect_alone(url: &str) -> Outcome<Connection> {
+    let info = url.into_connection_info()?;
+    Ok(Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?.get_connection()?)
+}
 
 /// A connection for many tasks.
 pub async fn connect(url: &str, nodelay: bool) -> Outcome<MultiplexedConnection> {
