@@ -10,16 +10,17 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
         "setup",
         "install what the tests need",
         "cargo xtask setup [--install]",
-        "Looks for a C compiler and the servers of the rig, and installs the Debian packages that are missing: at once as\n\
-         root, through sudo with --install; otherwise prints the command to type and fails. Packages do not start their\n\
-         services. Touches nothing when all is there.",
+        "Looks for a C compiler and what the servers of the rig need, and installs the Debian packages that are missing: at\n\
+         once as root, through sudo with --install; otherwise prints the command to type and fails. Packages do not start\n\
+         their services. Touches nothing when all is there.",
     ),
     (
         "up",
         "start the servers that tests share",
         "cargo xtask up",
-        "Starts one of each server of the rig on free loopback ports and writes target/rig/servers.json. Servers that run\n\
-         already are kept. Plain `cargo test` then runs the tests that need servers, too.",
+        "Starts one of each store's server on free loopback ports and writes target/rig/servers.json. Servers that run\n\
+         already are kept. Plain `cargo test` then runs the tests that need servers, too. Variants of a server (TLS, users,\n\
+         a clock to step) are installed with it and started by the tests that need one.",
     ),
     (
         "down",

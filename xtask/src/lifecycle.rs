@@ -20,10 +20,14 @@ pub struct Fleet {
     started: Vec<Server>,
 }
 
+/// The servers that tests share. Variants of them are started by the tests that need one.
+pub fn shared_servers() -> Vec<&'static Spec> {
+    SERVERS.iter().filter(|spec| spec.is_shared()).collect()
+}
+
 /// `cargo xtask up`.
 pub fn up() -> Result<(), Trouble> {
-    let all: Vec<&Spec> = SERVERS.iter().collect();
-    let fleet = Fleet::up(&rig_dir(), &all)?;
+    let fleet = Fleet::up(&rig_dir(), &shared_servers())?;
     for entry in fleet.keep()? {
         println!("up: {:<10} {}  (pid {}, {})", entry.name, entry.url, entry.identity.pid, entry.version);
     }
@@ -151,6 +155,7 @@ mod tests {
 
     static BREAKS: Spec = Spec {
         name: "breaks",
+        variant_of: None,
         program: "false",
         args: &[],
         files: &[],
@@ -162,6 +167,7 @@ mod tests {
         url: "none:{port}",
         version: &["--version"],
         package: "coreutils",
+        library: None,
     };
 
     fn rig(name: &str) -> PathBuf {
@@ -178,7 +184,7 @@ mod tests {
     fn a_start_that_fails_leaves_nothing_behind() {
         let rig = rig("half");
         let specs: Vec<&'static Spec> =
-            if wanted() { SERVERS.iter().chain([&BREAKS]).collect() } else { vec![&BREAKS] };
+            if wanted() { shared_servers().into_iter().chain([&BREAKS]).collect() } else { vec![&BREAKS] };
         assert!(Fleet::up(&rig, &specs).is_err());
         assert_eq!(contents(&rig), Vec::<String>::new());
         fs::remove_dir_all(&rig).unwrap();
@@ -190,7 +196,7 @@ mod tests {
             return; // the rig's own tests have said so aloud
         }
         let rig = rig("again");
-        let specs: Vec<&'static Spec> = SERVERS.iter().collect();
+        let specs = shared_servers();
         let first = Fleet::up(&rig, &specs).unwrap().keep().unwrap();
         let second = Fleet::up(&rig, &specs).unwrap();
         assert_eq!(second.found().len(), first.len());
@@ -212,7 +218,7 @@ mod tests {
             return; // the rig's own tests have said so aloud
         }
         let rig = rig("drop");
-        let specs: Vec<&'static Spec> = SERVERS.iter().collect();
+        let specs = shared_servers();
         let fleet = Fleet::up(&rig, &specs).unwrap();
         let entries = fleet.entries().unwrap();
         drop(fleet);

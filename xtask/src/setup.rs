@@ -1,8 +1,9 @@
 //! `setup`: what the tests need from the machine, and how to get it there.
 //!
-//! The surprise: it decides by looking for programs, not packages, so whatever brought them is fine, and a machine that
+//! The surprise: it decides by looking for programs and libraries, not packages, so whatever brought them is fine, and a machine that
 //! has everything is not touched at all.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use lockkeeper_rig::{SERVERS, Spec, Trouble, program_path};
@@ -25,29 +26,34 @@ pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Troubl
         println!("setup: everything is there ({})", present(servers).join(", "));
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
-    let programs: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
-    println!("setup: missing {}; Debian packages: {}", programs.join(", "), packages.join(" "));
+    let mut packages: Vec<&str> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
+    let mut seen = BTreeSet::new();
+    packages.retain(|package| seen.insert(*package));
+    let wanted: Vec<&str> = missing.iter().map(|(what, _)| *what).collect();
+    println!("setup: missing {}; Debian packages: {}", wanted.join(", "), packages.join(" "));
     install(&packages, may_use_sudo)?;
     match self::missing(servers).first() {
         None => {
             println!("setup: everything is there ({})", present(servers).join(", "));
             Ok(())
         }
-        Some((program, _)) => Err(Trouble::new(format!("`{program}` is still missing after the installation"))),
+        Some((what, _)) => Err(Trouble::new(format!("`{what}` is still missing after the installation"))),
     }
 }
 
+/// Programs and libraries that are not there, each once, and the Debian packages that bring them.
 fn missing(servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let tools = TOOLS.iter().map(|(program, packages, _)| (*program, packages.to_vec()));
-    let servers = servers.iter().map(|spec| (spec.program, vec![spec.package]));
-    tools.chain(servers).filter(|(program, _)| program_path(program).is_none()).collect()
+    let tools = TOOLS.iter().filter(|(program, ..)| program_path(program).is_none());
+    let tools = tools.map(|(program, packages, _)| (*program, packages.to_vec()));
+    let servers = servers.iter().flat_map(|spec| spec.missing()).map(|(what, package)| (what, vec![package]));
+    let mut seen = BTreeSet::new();
+    tools.chain(servers).filter(|(what, _)| seen.insert(*what)).collect()
 }
 
 fn present(servers: &[&Spec]) -> Vec<String> {
     let tools = TOOLS.iter().map(|(program, ..)| (*program).to_string());
     let versions = |spec: &&Spec| format!("{} {}", spec.name, spec.installed_version().unwrap_or_default());
-    tools.chain(servers.iter().map(versions)).collect()
+    tools.chain(servers.iter().filter(|spec| spec.is_shared()).map(versions)).collect()
 }
 
 fn install(packages: &[&str], may_use_sudo: bool) -> Result<(), Trouble> {
@@ -85,6 +91,9 @@ fn install(packages: &[&str], may_use_sudo: bool) -> Result<(), Trouble> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use lockkeeper_rig::{Library, Ready, Signal};
 
     use super::*;
 
@@ -132,6 +141,39 @@ mod tests {
     fn every_server_names_its_package() {
         for spec in SERVERS {
             assert!(!spec.package.is_empty() && !spec.program.is_empty(), "{}", spec.name);
+            assert!(spec.library.as_ref().is_none_or(|library| !library.package.is_empty()), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn what_several_servers_need_is_named_once() {
+        const GONE: &str = "lockkeeper-no-such-program";
+        let library = || Some(Library { file: "no/such.so", package: "libnone", leaves: &[] });
+        let spec = |library| Spec { program: GONE, package: "none", library, ..example() };
+        let (one, two) = (spec(None), spec(library()));
+        let servers: Vec<_> = missing(&[&one, &two, &two])
+            .into_iter()
+            .filter(|(what, _)| TOOLS.iter().all(|(tool, ..)| tool != what))
+            .collect();
+        assert_eq!(servers, [(GONE, vec!["none"]), ("no/such.so", vec!["libnone"])]);
+    }
+
+    fn example() -> Spec {
+        Spec {
+            name: "example",
+            variant_of: None,
+            program: "sh",
+            args: &[],
+            files: &[],
+            env: &[],
+            prepare: &[],
+            ready: Ready { say: b"", hear: b"" },
+            stop: Signal::TERM,
+            starts_within: Duration::from_secs(1),
+            url: "",
+            version: &[],
+            package: "dash",
+            library: None,
         }
     }
 }

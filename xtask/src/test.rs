@@ -29,9 +29,10 @@ pub struct Options {
 pub fn test(options: &Options) -> Result<(), Trouble> {
     let expected = expected(options.only.as_deref())?;
     let servers: Vec<&'static Spec> =
-        SERVERS.iter().filter(|spec| options.only.is_none() || expected.contains(&spec.name)).collect();
+        SERVERS.iter().filter(|spec| options.only.is_none() || expected.contains(&spec.store())).collect();
     setup::setup(options.install, Some(&servers))?;
-    let fleet = Fleet::up(&rig_dir(), &servers)?;
+    let shared: Vec<&'static Spec> = servers.iter().copied().filter(|spec| spec.is_shared()).collect();
+    let fleet = Fleet::up(&rig_dir(), &shared)?;
     let folder = LawsFolder::fresh(&rig_dir())?;
     let tests = run_tests(options, &folder.0, !servers.is_empty());
     let laws = Laws::read(&folder.0);

@@ -15,6 +15,7 @@
 //!
 //! Surprise: laws of one store run concurrently on one store, each under names of its own.
 
+pub mod certificates;
 mod exclusive;
 pub mod laws;
 pub mod meddle;

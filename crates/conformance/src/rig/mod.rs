@@ -1,4 +1,5 @@
-//! The rig: real servers on free loopback ports in folders of their own, and child processes that can be hurt.
+//! The rig: real servers on free loopback ports in folders of their own, child processes that can be hurt, and a proxy
+//! that hurts connections.
 //!
 //! The surprise: nothing outlives its owner. Each process has a small reaper beside it that holds a pipe from the
 //! owner; a panic, an exit or a `kill -9` of the owner closes the pipe, and the reaper ends the process and removes its
@@ -11,6 +12,7 @@
 mod identity;
 mod ports;
 mod process;
+mod proxy;
 mod reaper;
 mod server;
 mod servers;
@@ -20,11 +22,12 @@ mod trouble;
 
 pub use identity::Identity;
 pub use process::Process;
+pub use proxy::{Connections, Counts, Proxy, Way, Which};
 pub use rustix::process::Signal;
 pub use server::Server;
-pub use servers::SERVERS;
+pub use servers::{REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS};
 pub use shared::{Entry, Shared, entries, forget, remember, rig_dir, shared, wanted};
-pub use spec::{Ready, Spec, program_path};
+pub use spec::{Library, Ready, Spec, program_path};
 pub use trouble::Trouble;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::Duration;
 
@@ -34,23 +34,24 @@ impl Process {
     /// Starts a program. Standard streams are as the command says; a piped one is taken with `stdin()` and the like.
     pub fn spawn(command: &mut Command) -> Result<Process, Trouble> {
         let mut process = Process::start(command)?;
-        process.reaper = Some(Reaper::guard(process.identity, Signal::KILL.as_raw(), None)?);
+        process.reaper = Some(Reaper::guard(process.identity, Signal::KILL.as_raw(), &[])?);
         Ok(process)
     }
 
-    /// Starts a server that is ended with `signal`, and whose `folder` is removed, if the owner dies.
+    /// Starts a server that is ended with `signal`, and whose `belongings` (told by its pid) are removed, if the owner
+    /// dies.
     pub(super) fn serve(
         program: &Path,
         args: &[String],
         signal: Signal,
-        folder: &Path,
+        belongings: impl FnOnce(u32) -> Vec<PathBuf>,
         dress: impl FnOnce(&mut Command) -> Result<(), Trouble>,
     ) -> Result<Process, Trouble> {
         let mut command = held_back(program, args);
         dress(&mut command)?;
         let mut process = Process::start(&mut command)?;
         process.name = program.display().to_string();
-        process.reaper = Some(Reaper::guard(process.identity, signal.as_raw(), Some(folder))?);
+        process.reaper = Some(Reaper::guard(process.identity, signal.as_raw(), &belongings(process.pid()))?);
         let go = process.child.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         match go {
             Some(Ok(())) => Ok(process),

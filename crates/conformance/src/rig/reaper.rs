@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::{Identity, Trouble};
@@ -20,12 +20,13 @@ const LAUNCHER: &str = "read -r go || exit 125; exec \"$@\" </dev/null";
 pub(super) struct Reaper(Child);
 
 impl Reaper {
-    /// Guards a process: first `signal`, and a kill of its whole group five seconds later. `folder` is removed too.
-    pub(super) fn guard(identity: Identity, signal: i32, folder: Option<&Path>) -> Result<Reaper, Trouble> {
+    /// Guards a process: first `signal`, and a kill of its whole group five seconds later. `belongings`, its folder and
+    /// files elsewhere, are removed too.
+    pub(super) fn guard(identity: Identity, signal: i32, belongings: &[PathBuf]) -> Result<Reaper, Trouble> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", REAPER, "lockkeeper-rig-reaper"]);
         command.args([identity.pid.to_string(), identity.start.to_string(), signal.to_string()]);
-        command.arg(folder.map_or_else(Default::default, Path::as_os_str));
+        command.args(belongings);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Away from the owner's process group, or Ctrl-C would end the reaper together with the owner.
         command.current_dir("/").process_group(0);

@@ -1,7 +1,8 @@
-# Arguments: pid, its start time, the signal to send first, a folder to remove or nothing.
+# Arguments: pid, its start time, the signal to send first, and what to remove afterwards: its folder, other files.
 # The owner holds the other end of standard input: a word dismisses us, end-of-file means the owner died.
 # Reaping by pid alone could hit a stranger that got the same number, so the start time is compared each time.
-pid=$1 start=$2 signal=$3 folder=$4
+pid=$1 start=$2 signal=$3
+shift 3
 
 alive() {
     stat=$(cat "/proc/$pid/stat" 2>/dev/null) || return 1
@@ -25,6 +26,4 @@ if alive; then
         sleep 0.2
     fi
 fi
-if [ -n "$folder" ]; then
-    rm -rf -- "$folder"
-fi
+rm -rf -- "$@"

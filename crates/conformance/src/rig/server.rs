@@ -14,6 +14,9 @@ use super::identity::poll;
 use super::spec::Filling;
 use super::{Entry, Identity, Process, Spec, Trouble, ports, program_path};
 
+/// The file that a server's stepped clock is read from.
+pub(super) const CLOCK: &str = "clock";
+
 const LOG: &str = "server.log";
 const LOG_TAIL_LINES: usize = 20;
 const PREPARE_TAKES: Duration = Duration::from_secs(60);
@@ -35,13 +38,22 @@ pub struct Server {
 impl Server {
     /// Starts a server by its name in the table, in a temporary folder.
     pub fn named(name: &str) -> Result<Server, Trouble> {
+        Server::named_with(name, &[])
+    }
+
+    /// The same, with files of the caller's own (path in its folder, and text), such as certificates.
+    pub fn named_with(name: &str, files: &[(&str, &str)]) -> Result<Server, Trouble> {
         let spec = super::SERVERS.iter().find(|spec| spec.name == name);
         let spec = spec.ok_or_else(|| Trouble::new(format!("the rig has no server `{name}`")))?;
-        Server::start(spec, &std::env::temp_dir())
+        Server::start_with(spec, &std::env::temp_dir(), files)
     }
 
     /// Starts a server in a fresh folder under `parent` and waits until it is ready.
     pub fn start(spec: &'static Spec, parent: &Path) -> Result<Server, Trouble> {
+        Server::start_with(spec, parent, &[])
+    }
+
+    fn start_with(spec: &'static Spec, parent: &Path, files: &[(&str, &str)]) -> Result<Server, Trouble> {
         let program = spec.find()?;
         let mut last = None;
         for _ in 0..TRIES {
@@ -54,7 +66,7 @@ impl Server {
                 }
             };
             let mut server = Server { spec, program: program.clone(), folder, filling, process: None };
-            match server.prepare().and_then(|()| server.launch()) {
+            match server.prepare(files).and_then(|()| server.launch()) {
                 Ok(()) => return Ok(server),
                 Err(trouble) if server.lost_its_port() => last = Some(trouble),
                 Err(trouble) => return Err(trouble),
@@ -71,6 +83,11 @@ impl Server {
     /// Its first port.
     pub fn port(&self) -> u16 {
         self.filling.ports[0]
+    }
+
+    /// All its ports, in the order of their numbers in the table.
+    pub fn ports(&self) -> &[u16] {
+        &self.filling.ports
     }
 
     /// Its folder, removed when it stops.
@@ -104,6 +121,7 @@ impl Server {
     /// `kill -9`. Its folder stays, for [`restart`](Server::restart).
     pub fn kill(&mut self) -> Result<(), Trouble> {
         self.running()?.kill()?;
+        self.clear_leftovers();
         self.process = None;
         Ok(())
     }
@@ -114,6 +132,22 @@ impl Server {
             return Err(Trouble::new(format!("`{}` still runs", self.spec.name)).hint("call `kill` first"));
         }
         self.launch()
+    }
+
+    /// Sets its wall clock off from the real one, as in `+40s` or `-1h`, at once. Each step counts from the real time.
+    pub fn step_clock(&self, offset: &str) -> Result<(), Trouble> {
+        let number = offset.strip_prefix(['+', '-']).unwrap_or_default().trim_end_matches(['s', 'm', 'h', 'd']);
+        if number.parse::<u32>().is_err() {
+            return Err(Trouble::new(format!("`{offset}` is no step of a clock")).hint("one like `+40s` or `-1h`"));
+        }
+        let (path, fresh) = (self.folder.join(CLOCK), self.folder.join("clock.new"));
+        if !path.is_file() {
+            return Err(Trouble::new(format!("the clock of `{}` cannot be stepped", self.spec.name))
+                .hint("start `redis-stepped`"));
+        }
+        // In one move: the server reads the file whenever it looks at its clock, and must not find half of it.
+        let written = fs::write(&fresh, format!("{offset}\n")).and_then(|()| fs::rename(&fresh, &path));
+        written.map_err(|e| Trouble::new(format!("cannot write {}: {e}", path.display())))
     }
 
     /// Ends it cleanly, by force if it takes too long, and removes its folder.
@@ -146,13 +180,24 @@ impl Server {
         })
     }
 
+    /// Removes what its library left outside of its folder.
+    fn clear_leftovers(&mut self) {
+        if let Some(process) = &mut self.process
+            && process.ended().is_some()
+        {
+            for path in leftovers(self.spec, process.pid()) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
     fn running(&mut self) -> Result<&mut Process, Trouble> {
         let name = self.spec.name;
         self.process.as_mut().ok_or_else(|| Trouble::new(format!("`{name}` does not run")).hint("call `restart` first"))
     }
 
-    fn prepare(&self) -> Result<(), Trouble> {
-        for (path, text) in self.spec.files {
+    fn prepare(&self, files: &[(&str, &str)]) -> Result<(), Trouble> {
+        for (path, text) in self.spec.files.iter().chain(files) {
             let path = self.folder.join(path);
             let written = fs::create_dir_all(path.parent().unwrap_or(&self.folder));
             let written = written.and_then(|()| fs::write(&path, self.filling.fill(text)));
@@ -184,7 +229,8 @@ impl Server {
     fn launch(&mut self) -> Result<(), Trouble> {
         let args = self.filling.fill_all(self.spec.args);
         let dress = |command: &mut Command| self.dressed(command).map(|_| ());
-        let process = Process::serve(&self.program, &args, self.spec.stop, &self.folder, dress)?;
+        let belongings = |pid| std::iter::once(self.folder.clone()).chain(leftovers(self.spec, pid)).collect();
+        let process = Process::serve(&self.program, &args, self.spec.stop, belongings, dress)?;
         let identity = process.identity();
         self.process = Some(process);
         self.wait_ready(identity)
@@ -228,6 +274,7 @@ impl Server {
                 let _ = process.kill();
             }
         }
+        self.clear_leftovers();
         if self.folder != OsStr::new("") {
             let _ = fs::remove_dir_all(&self.folder);
         }
@@ -238,6 +285,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// What a server with this pid leaves outside of its folder.
+fn leftovers(spec: &Spec, pid: u32) -> Vec<PathBuf> {
+    let leaves = spec.library.iter().flat_map(|library| library.leaves);
+    leaves.map(|path| PathBuf::from(path.replace("{pid}", &pid.to_string()))).collect()
 }
 
 /// A folder nobody else has. Others may enter it: some servers change to a user of their own.

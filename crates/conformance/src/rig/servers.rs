@@ -1,30 +1,30 @@
 //! The table of servers. One entry is all a new one needs.
 //!
-//! The surprise: none of them writes outside its folder or keeps anything: they live as long as the tests do.
+//! The surprise: none of them writes outside its folder or outlives its tests, not even the durable one: durable is what
+//! comes back after `kill` and `restart`.
 
 use std::time::Duration;
 
-use super::{Ready, Signal, Spec};
+use super::server::CLOCK;
+use super::{Library, Ready, Signal, Spec};
 
-/// Every server the rig can start. `cargo xtask setup` installs their packages, `cargo xtask up` starts one of each.
-pub const SERVERS: &[Spec] = &[Spec {
+/// A user of `redis-acl` with a password, for the keys of the default prefix and no dangerous commands.
+pub const REDIS_USER: &str = "keeper";
+/// The password of [`REDIS_USER`]; a word found nowhere else, so that a test can look for it where it must not be.
+pub const REDIS_USER_PASSWORD: &str = "swordfish-of-keeper";
+/// The password of the user without a name on `redis-acl`, who may do everything.
+pub const REDIS_PASSWORD: &str = "swordfish-of-default";
+
+/// What all of them have in common; a variant's own settings are arguments, which come after it and win.
+const CONF: (&str, &str) = ("redis.conf", include_str!("redis/redis.conf"));
+
+/// Keeps nothing: after `kill` and `restart` it is empty.
+const REDIS: Spec = Spec {
     name: "redis",
+    variant_of: None,
     program: "redis-server",
-    args: &[
-        "--port",
-        "{port}",
-        "--bind",
-        "127.0.0.1",
-        "--dir",
-        "{dir}",
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--daemonize",
-        "no",
-    ],
-    files: &[],
+    args: &["redis.conf"],
+    files: &[CONF],
     env: &[],
     prepare: &[],
     ready: Ready { say: b"PING\r\n", hear: b"+PONG\r\n" },
@@ -33,4 +33,68 @@ pub const SERVERS: &[Spec] = &[Spec {
     url: "redis://127.0.0.1:{port}",
     version: &["--version"],
     package: "redis-server",
-}];
+    library: None,
+};
+
+/// TLS on the second port; the first is for the rig's own question. Whoever starts it gives it `server.pem`,
+/// `server.key` and `ca.pem`.
+const REDIS_TLS: Spec = Spec {
+    variant_of: Some("redis"),
+    files: &[CONF, ("tls.conf", include_str!("redis/tls.conf"))],
+    url: "rediss://127.0.0.1:{port2}",
+    ..REDIS
+};
+
+/// Every server the rig can start. `cargo xtask setup` installs their packages, `cargo xtask up` starts those that tests
+/// share; a variant is started by the test that needs it.
+pub const SERVERS: &[Spec] = &[
+    REDIS,
+    // Every write is on disk before it is answered.
+    Spec {
+        name: "redis-durable",
+        variant_of: Some("redis"),
+        args: &["redis.conf", "--appendonly", "yes", "--appendfsync", "always"],
+        ..REDIS
+    },
+    // Also listens on a socket in its folder, whose path must stay below 108 bytes: start it under a short one.
+    Spec {
+        name: "redis-unix",
+        variant_of: Some("redis"),
+        args: &["redis.conf", "--unixsocket", "redis.sock"],
+        url: "redis+unix://{dir}/redis.sock",
+        ..REDIS
+    },
+    // Nobody gets in without a password.
+    Spec {
+        name: "redis-acl",
+        variant_of: Some("redis"),
+        args: &["redis.conf", "--aclfile", "users.acl"],
+        files: &[CONF, ("users.acl", include_str!("redis/users.acl"))],
+        ready: Ready { say: b"PING\r\n", hear: b"-NOAUTH" },
+        url: "redis://keeper:swordfish-of-keeper@127.0.0.1:{port}",
+        ..REDIS
+    },
+    // A client may show a certificate, and need not.
+    Spec { name: "redis-tls", args: &["tls.conf", "--tls-auth-clients", "optional"], ..REDIS_TLS },
+    // A client must show a certificate.
+    Spec { name: "redis-mtls", args: &["tls.conf", "--tls-auth-clients", "yes"], ..REDIS_TLS },
+    // Its wall clock can be stepped. The C library stands before redis's own allocator, or the allocator and the clock
+    // call each other without end before the program even starts.
+    Spec {
+        name: "redis-stepped",
+        variant_of: Some("redis"),
+        files: &[CONF, (CLOCK, "+0s\n")],
+        env: &[
+            ("LD_PRELOAD", "{library}:libc.so.6"),
+            ("FAKETIME_TIMESTAMP_FILE", "{dir}/clock"),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ],
+        library: Some(Library {
+            file: "faketime/libfaketime.so.1",
+            package: "libfaketime",
+            leaves: &["/dev/shm/faketime_shm_{pid}", "/dev/shm/sem.faketime_sem_{pid}"],
+        }),
+        ..REDIS
+    },
+];

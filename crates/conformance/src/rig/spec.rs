@@ -1,7 +1,7 @@
 //! How to start a server, as data.
 //!
-//! The surprise: `{dir}`, `{port}`, `{port2}`… are filled in wherever they stand (arguments, files, environment,
-//! preparation, address), and as many free ports are taken as are named.
+//! The surprise: `{dir}`, `{port}`, `{port2}`…, `{library}` are filled in wherever they stand (arguments, files,
+//! environment, preparation, address), and as many free ports are taken as are named.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ const VERSION_TAKES: Duration = Duration::from_secs(10);
 pub struct Spec {
     /// The name tests ask for.
     pub name: &'static str,
+    /// The server of which this is another way to run it. Nothing for a server that tests share.
+    pub variant_of: Option<&'static str>,
     /// The program, looked up in `PATH` and the folders for administrators.
     pub program: &'static str,
     /// Its arguments. It must stay in the foreground and listen on 127.0.0.1 only.
@@ -39,6 +41,19 @@ pub struct Spec {
     pub version: &'static [&'static str],
     /// The Debian package that brings it.
     pub package: &'static str,
+    /// A library that its environment loads ahead of its own, as `{library}`.
+    pub library: Option<Library>,
+}
+
+/// A library loaded into a server.
+#[derive(Debug)]
+pub struct Library {
+    /// Its file, below one of the system's folders of libraries.
+    pub file: &'static str,
+    /// The Debian package that brings it.
+    pub package: &'static str,
+    /// Files outside of the server's folder that it leaves behind. `{pid}` is the server's.
+    pub leaves: &'static [&'static str],
 }
 
 /// Ready is when the server, told `say`, answers with something that contains `hear`.
@@ -55,15 +70,36 @@ pub struct Ready {
 pub(super) struct Filling {
     pub(super) dir: String,
     pub(super) ports: Vec<u16>,
+    /// Where the library is, or nothing.
+    library: String,
 }
 
 impl Spec {
-    /// Where its program is, or what to type to get it.
+    /// The store it belongs to, under the name the laws have for it.
+    pub fn store(&self) -> &'static str {
+        self.variant_of.unwrap_or(self.name)
+    }
+
+    /// Whether `cargo xtask up` starts one for all tests; of the others each test starts its own.
+    pub fn is_shared(&self) -> bool {
+        self.variant_of.is_none()
+    }
+
+    /// What is not installed of all it needs: the program or library, and its Debian package.
+    pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
+        let program = (self.program, self.package, program_path(self.program));
+        let library = self.library.as_ref().map(|library| (library.file, library.package, library_path(library.file)));
+        let needed = std::iter::once(program).chain(library);
+        needed.filter(|(.., path)| path.is_none()).map(|(what, package, _)| (what, package)).collect()
+    }
+
+    /// Where its program is, or what to type to get it and all else it needs.
     pub fn find(&self) -> Result<PathBuf, Trouble> {
-        program_path(self.program).ok_or_else(|| {
-            Trouble::new(format!("`{}` is not installed, and `{}` needs it", self.program, self.name))
-                .hint(format!("`cargo xtask setup` installs it (Debian package `{}`)", self.package))
-        })
+        if let Some((what, package)) = self.missing().first() {
+            return Err(Trouble::new(format!("`{what}` is not installed, and `{}` needs it", self.name))
+                .hint(format!("`cargo xtask setup` installs it (Debian package `{package}`)")));
+        }
+        program_path(self.program).ok_or_else(|| Trouble::new(format!("`{}` is gone", self.program)))
     }
 
     /// The version of the installed program, as it prints it; nothing if it prints none.
@@ -81,7 +117,8 @@ impl Spec {
     /// Fresh ports and a folder for its placeholders.
     pub(super) fn filling(&self, dir: &Path) -> Result<Filling, Trouble> {
         let count = (1..).take_while(|n| *n == 1 || self.texts().any(|text| text.contains(&placeholder(*n)))).count();
-        Ok(Filling { dir: dir.display().to_string(), ports: ports::free(count)? })
+        let library = self.library.as_ref().and_then(|library| library_path(library.file)).unwrap_or_default();
+        Ok(Filling { dir: text(dir), ports: ports::free(count)?, library: text(&library) })
     }
 
     fn texts(&self) -> impl Iterator<Item = &'static str> {
@@ -93,7 +130,7 @@ impl Spec {
 
 impl Filling {
     pub(super) fn fill(&self, text: &str) -> String {
-        let start = text.replace("{dir}", &self.dir);
+        let start = text.replace("{dir}", &self.dir).replace("{library}", &self.library);
         let numbered = self.ports.iter().enumerate();
         numbered.fold(start, |text, (n, port)| text.replace(&placeholder(n + 1), &port.to_string()))
     }
@@ -109,6 +146,10 @@ fn version_in(text: &str) -> Option<String> {
     words.into_iter().find(|word| word.contains('.')).map(str::to_string)
 }
 
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
 fn placeholder(number: usize) -> String {
     if number == 1 { "{port}".to_string() } else { format!("{{port{number}}}") }
 }
@@ -121,4 +162,11 @@ pub fn program_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Looks a library up in the folders where distributions keep those of this machine's own kind.
+fn library_path(file: &str) -> Option<PathBuf> {
+    let debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let folders = [debian.as_str(), "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+    folders.iter().map(|folder| Path::new(folder).join(file)).find(|path| path.is_file())
 }

@@ -15,12 +15,22 @@ use std::{env, fs, io, thread};
 use super::identity::poll;
 use super::*;
 
-const SOON: Duration = Duration::from_secs(10);
+pub(super) const SOON: Duration = Duration::from_secs(10);
 /// Tells this program, started again, what to own, and where to write down which process it is.
 const OWN: &str = "LOCKKEEPER_RIG_TEST_OWN";
 
+mod talk;
+mod variants;
+
+pub(super) use talk::Talk;
+
 /// A redis of our own, or nothing when nobody asked for servers.
-fn redis() -> Option<Server> {
+pub(super) fn redis() -> Option<Server> {
+    variant("redis")
+}
+
+/// A server of our own, or nothing when nobody asked for servers.
+fn variant(name: &str) -> Option<Server> {
     static ONCE: Once = Once::new();
     if !wanted() {
         // To the stream itself: the test harness swallows `eprintln!`.
@@ -28,7 +38,7 @@ fn redis() -> Option<Server> {
         ONCE.call_once(|| drop(writeln!(io::stderr(), "{line}")));
         return None;
     }
-    Some(Server::named("redis").expect("a redis server starts"))
+    Some(Server::named(name).expect("the server starts"))
 }
 
 fn ping(port: u16) -> io::Result<String> {
@@ -111,8 +121,8 @@ fn owner() {
     let (what, note): (String, PathBuf) = (what, note);
     let mut sleeper = None;
     let mut server = None;
-    let (identity, folder) = if what == "server" {
-        let server = server.insert(Server::named("redis").unwrap());
+    let (identity, folder) = if what != "sleeper" {
+        let server = server.insert(Server::named(&what).unwrap());
         (server.identity().unwrap(), server.folder().to_path_buf())
     } else {
         let sleeper = sleeper.insert(Process::spawn(Command::new("sleep").arg("600")).unwrap());
@@ -151,7 +161,7 @@ fn a_killed_owner_takes_its_process_along() {
 fn a_killed_owner_takes_its_server_and_the_folder_along() {
     let Some(server) = redis() else { return };
     server.stop().unwrap();
-    let (identity, folder) = killed_owner("server");
+    let (identity, folder) = killed_owner("redis");
     assert_gone(identity, &folder);
 }
 
@@ -159,6 +169,7 @@ fn a_killed_owner_takes_its_server_and_the_folder_along() {
 const fn script(text: &'static [&'static str], starts_within: Duration) -> Spec {
     Spec {
         name: "script",
+        variant_of: None,
         program: "sh",
         args: text,
         files: &[("conf/a.txt", "listen {port} peer {port2}")],
@@ -170,6 +181,7 @@ const fn script(text: &'static [&'static str], starts_within: Duration) -> Spec 
         url: "script:{port}",
         version: &["-c", "echo script v1.2.3-x"],
         package: "dash",
+        library: None,
     }
 }
 
