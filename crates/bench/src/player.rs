@@ -53,7 +53,7 @@ impl Player {
     }
 
     /// Waits until it says `ready`.
-    pub fn is_ready(self) -> Outcome<Self> {
+    pub fn when_ready(self) -> Outcome<Self> {
         match self.answer(Duration::ZERO)?.as_str() {
             "ready" => Ok(self),
             other => Err(format!("a child said `{other}` and not that it is ready").into()),
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_child_is_told_and_answers() {
         let script = "echo ready; while read -r line; do echo \"7 $line\"; done";
-        let mut player = Player::start(Command::new("sh").args(["-c", script])).unwrap().is_ready().unwrap();
+        let mut player = Player::start(Command::new("sh").args(["-c", script])).unwrap().when_ready().unwrap();
         player.order("500").unwrap();
         let line = player.answer(Duration::ZERO).unwrap();
         assert_eq!(read_answer(&line).unwrap(), (Duration::from_nanos(7), "500"));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_child_that_says_something_else_is_an_error() {
-        let said = Player::start(Command::new("sh").args(["-c", "echo no; read -r line"])).unwrap().is_ready();
+        let said = Player::start(Command::new("sh").args(["-c", "echo no; read -r line"])).unwrap().when_ready();
         assert!(said.err().unwrap().to_string().contains("`no`"));
         assert!(read_answer("error: x").is_err());
         assert_eq!(read_answer("5").unwrap(), (Duration::from_nanos(5), ""));

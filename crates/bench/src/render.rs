@@ -97,7 +97,7 @@ fn origin(page: &mut String, record: &Value) -> Outcome<()> {
 }
 
 fn ratio_table(page: &mut String, ratios: &[Value]) -> Outcome<()> {
-    writeln!(page, "\n| what | ours | baseline | ratio (95 %) | A/A (95 %) | bar |\n|---|---|---|---|---|---|")?;
+    writeln!(page, "\n| what | measured | baseline | ratio (95 %) | A/A (95 %) | bar |\n|---|---|---|---|---|---|")?;
     for ratio in ratios {
         let bar = match ratio["bar"].as_str() {
             Some(bar) => format!("{bar}: {}", verdict(ratio["met"].as_bool())),

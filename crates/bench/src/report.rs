@@ -131,7 +131,7 @@ impl Ratio {
         let Comparison { main, same } = &self.found;
         println!("\n{}, against {}", self.what, self.against);
         println!("  {:<10} {:>14} {:>10} {:>14}", "", self.unit, "p99", "cpu µs/pair");
-        for (name, side) in [("ours", Side::A), ("baseline", Side::B)] {
+        for (name, side) in [("measured", Side::A), ("baseline", Side::B)] {
             let score = median(&main.of(side, |slice| slice.work.score));
             let cpu = median(&main.of(side, |slice| slice.work.cpu_micros()));
             let p99 = median(&main.of(side, |slice| slice.work.p99.unwrap_or(f64::NAN)));

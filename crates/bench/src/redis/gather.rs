@@ -96,3 +96,80 @@ impl<W: Write> Gather<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Doubles numbers, and fails whole batches with a 13 in them.
+    #[derive(Default)]
+    struct Doubles {
+        flying: AtomicUsize,
+        most_flying: AtomicUsize,
+        batches: AtomicUsize,
+    }
+
+    impl Write for Doubles {
+        type Ask = u64;
+        type Answer = u64;
+
+        async fn write(&self, asks: Vec<u64>) -> Vec<Outcome<u64>> {
+            let flying = self.flying.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_flying.fetch_max(flying, Ordering::SeqCst);
+            self.batches.fetch_add(1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            self.flying.fetch_sub(1, Ordering::SeqCst);
+            let is_bad = asks.contains(&13);
+            asks.iter().map(|ask| if is_bad { Err("thirteen".into()) } else { Ok(ask * 2) }).collect()
+        }
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn many_requests_are_few_batches_and_each_gets_its_own_answer() {
+        run(async {
+            let gather = Gather::new(Doubles::default(), 2, true);
+            let mut tasks = tokio::task::JoinSet::new();
+            for number in 100..164 {
+                let gather = gather.clone();
+                tasks.spawn(async move {
+                    for round in 0..10 {
+                        assert_eq!(gather.ask(number + round).await.unwrap(), (number + round) * 2);
+                    }
+                });
+            }
+            tasks.join_all().await;
+            let batches = gather.writer.batches.load(Ordering::SeqCst);
+            assert!(batches < 64, "640 requests went out as {batches} batches");
+            assert_eq!(gather.writer.most_flying.load(Ordering::SeqCst), 2);
+            let landed = || gather.state.lock().unwrap().flying == 0;
+            for _ in 0..100 {
+                if !landed() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            assert!(landed(), "a batch that found no queue has given its place back");
+        });
+    }
+
+    #[test]
+    fn a_failed_batch_is_everybodys_failure_and_nobodys_end() {
+        run(async {
+            let gather = Gather::new(Doubles::default(), 1, true);
+            let ask = |number| {
+                let gather = gather.clone();
+                tokio::spawn(async move { gather.ask(number).await.map_err(|error| error.to_string()) })
+            };
+            let (first, bad, with_it) = (ask(1), ask(13), ask(2));
+            assert_eq!(first.await.unwrap(), Ok(2), "it went out alone");
+            assert_eq!(bad.await.unwrap(), Err("thirteen".to_owned()));
+            assert_eq!(with_it.await.unwrap(), Err("thirteen".to_owned()));
+            assert_eq!(ask(3).await.unwrap(), Ok(6));
+        });
+    }
+}

@@ -368,3 +368,52 @@ fn released(value: &Value) -> Outcome<()> {
 fn one(values: &[Value]) -> Outcome<&Value> {
     values.first().ok_or_else(|| "an answer is missing".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use lockkeeper_conformance::rig::{self, Shared};
+
+    use super::*;
+
+    async fn takes_and_releases_once(lane: impl Lane, name: &str) {
+        let lock = Arc::new(Lock::new(name));
+        let records: [Arc<str>; 2] = [wire::record(1).into(), wire::record(2).into()];
+        let number = lane.enter(&lock, &records[0]).await.unwrap();
+        assert!(lane.enter(&lock, &records[1]).await.is_err(), "{name}: it was taken twice");
+        assert!(lane.leave(&lock, &records[1], number).await.is_err(), "{name}: another one released it");
+        lane.leave(&lock, &records[0], number).await.unwrap();
+        assert!(lane.leave(&lock, &records[0], number).await.is_err(), "{name}: it was released twice");
+    }
+
+    #[test]
+    fn every_lane_takes_a_free_lock_once_and_releases_it() {
+        let Shared::Up(server) = rig::shared("redis").unwrap() else { return };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut connection = wire::connect(&server.url, true).await.unwrap();
+            let scripts = Arc::new(Scripts::load(&mut connection).await.unwrap());
+            for (enter, leave) in [
+                (Own::Set, OwnLeave::Delete),
+                (Own::Set, OwnLeave::Short),
+                (Own::Pipeline, OwnLeave::One),
+                (Own::Pipeline, OwnLeave::Many),
+                (Own::Multi, OwnLeave::Marked),
+            ] {
+                let lane = Alone::new(connection.clone(), scripts.clone(), enter, leave);
+                takes_and_releases_once(lane, &format!("lanes/{enter:?}-{leave:?}-{}", std::process::id())).await;
+            }
+            for (enters, leaves) in [
+                (Enters::Tokenless, Leaves::Delete),
+                (Enters::Commands, Leaves::Script),
+                (Enters::Commands, Leaves::ScriptEach),
+                (Enters::Commands, Leaves::Function),
+                (Enters::Multi, Leaves::Marked),
+                (Enters::Script, Leaves::Script),
+            ] {
+                let shape = Shape { enters, leaves, ..SHAPE };
+                let lane = Together::new(connection.clone(), scripts.clone(), shape);
+                takes_and_releases_once(lane, &format!("lanes/{enters:?}-{leaves:?}-{}", std::process::id())).await;
+            }
+        });
+    }
+}

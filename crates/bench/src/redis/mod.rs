@@ -9,6 +9,7 @@ mod lane;
 mod lanes;
 mod pairs;
 mod peers;
+mod trips;
 mod turns;
 mod waiters;
 mod wire;
@@ -64,7 +65,8 @@ pub fn run(plan: Plan, peers: Option<&Path>) -> Outcome<Report> {
     ratios.extend(bench.many_tasks()?);
     ratios.extend(bench.two_processes()?);
     ratios.extend(bench.one_hand_over()?);
-    let mut figures = bench.one_name()?;
+    let mut figures = vec![trips::figure(&bench.runtime, server.port())?];
+    figures.extend(bench.one_name()?);
     eprintln!("measuring: long lines, many holds");
     figures.extend(waiters::figures(&bench.runtime, &bench.url)?);
     figures.extend(holds::figures(&bench.runtime, &bench.url, bench.server, if plan.quick { 1 } else { 3 })?);

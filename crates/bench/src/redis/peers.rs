@@ -38,7 +38,7 @@ impl Peers {
     /// Starts one, unless there are none.
     pub fn start(&self, peer: Peer, mode: &str, url: &str) -> Outcome<Option<Player>> {
         let Some(folder) = &self.0 else { return Ok(None) };
-        Player::start(peer.command(folder).args([mode, url]))?.is_ready().map(Some)
+        Player::start(peer.command(folder).args([mode, url]))?.when_ready().map(Some)
     }
 
     /// What they say they are.

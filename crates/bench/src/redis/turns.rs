@@ -62,13 +62,13 @@ impl Two {
 
     /// The whole client, twice.
     pub fn ours(game: Game, url: &str, hand_over: bool) -> Outcome<Self> {
-        let start = || Player::own(&["redis", game.mode(), url, &hand_over.to_string()])?.is_ready();
+        let start = || Player::own(&["redis", game.mode(), url, &hand_over.to_string()])?.when_ready();
         Ok(Self::of(game, [start()?, start()?]))
     }
 
     /// The bare token.
     pub fn token(game: Game, url: &str) -> Outcome<Self> {
-        let start = |role| Player::own(&["redis", "token", url, game.mode(), role])?.is_ready();
+        let start = |role| Player::own(&["redis", "token", url, game.mode(), role])?.when_ready();
         let clear = wire::connect_alone(url)?;
         Ok(Self { players: [start("0")?, start("1")?], clear: Some(clear), game })
     }

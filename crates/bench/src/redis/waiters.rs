@@ -3,9 +3,10 @@
 //! The figures are the server's own (`INFO commandstats`). Surprise: everything has to be done within the time that the
 //! store keeps a claim that does not ask again, or the sweep of the dead is what is measured.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use lockkeeper::store::{Claim, Keep, Patience, SharedStore, Standing};
+use lockkeeper::store::{Claim, Keep, Left, Patience, SharedStore, Standing};
 use lockkeeper::{ClaimId, LockKind, Name, Owner};
 use redis::Connection;
 use tokio::runtime::Runtime;
@@ -13,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::wire;
 use crate::Outcome;
-use crate::report::Figure;
+use crate::report::{Figure, short};
 
 /// How many claims wait.
 const WAITERS: &[usize] = &[1, 100, 1_000, 10_000];
@@ -37,46 +38,46 @@ pub fn figures(runtime: &Runtime, url: &str) -> Outcome<Vec<Figure>> {
 
 async fn measure(store: &SharedStore, stats: &mut Stats, waiters: usize) -> Outcome<Vec<Figure>> {
     let lock = Name::new(&format!("waiters/{waiters}"))?;
-    let holder = claim()?;
+    let mut holder = claim()?;
     store.enter(&lock, &holder).await?;
-    let line = fill(store, &lock, waiters).await?;
-
-    stats.reset()?;
+    let mut line: VecDeque<Claim> = fill(store, &lock, waiters).await?.into();
+    let [mut came, mut asked, mut left, mut handed] = [0.0; 4];
     for call in 0..CALLS {
         // Spread over the line, so that the place in it does not matter.
-        store.enter(&lock, &line[call * 7_919 % line.len()]).await?;
-    }
-    let again = stats.micros()?;
+        let one = &line[call * 7_919 % line.len()];
+        asked += stats.of(store.enter(&lock, one)).await?.0;
 
-    let mut late = Vec::new();
-    stats.reset()?;
-    for _ in 0..CALLS {
-        let claim = claim()?;
-        store.enter(&lock, &claim).await?;
-        late.push(claim);
-    }
-    let first = stats.micros()?;
+        let late = claim()?;
+        came += stats.of(store.enter(&lock, &late)).await?.0;
+        let (micros, answer) = stats.of(store.leave(&lock, late.id, Keep::Nothing)).await?;
+        left += micros;
+        is_out(answer)?;
 
-    stats.reset()?;
-    for claim in &late {
-        store.leave(&lock, claim.id, Keep::Nothing).await?;
+        // The line stays as long as it was: one goes in, another comes.
+        let (micros, answer) = stats.of(store.leave(&lock, holder.id, Keep::Nothing)).await?;
+        handed += micros;
+        is_out(answer)?;
+        holder = line.pop_front().ok_or("nobody waits")?;
+        let next = claim()?;
+        store.enter(&lock, &next).await?;
+        line.push_back(next);
     }
-    let left = stats.micros()?;
-
-    stats.reset()?;
-    store.leave(&lock, holder.id, Keep::Nothing).await?;
-    for claim in line.iter().take(CALLS.min(waiters - 1)) {
-        store.leave(&lock, claim.id, Keep::Nothing).await?;
-    }
-    let handed = stats.micros()?;
-    let figure =
-        |what: &str, micros: f64| Figure::new(format!("{what}, {waiters} waiting"), micros, "µs at the server");
+    let figure = |what: &str, micros: f64| {
+        Figure::new(format!("{what}, {} waiting", short(waiters as f64)), micros / CALLS as f64, "µs at the server")
+    };
     Ok(vec![
-        figure("a claim comes into the line", first),
-        figure("a waiting claim asks again", again),
+        figure("a claim comes into the line", came),
+        figure("a waiting claim asks again", asked),
         figure("a waiting claim leaves", left),
         figure("a release lets the next one in", handed),
     ])
+}
+
+fn is_out(left: Left) -> Outcome<()> {
+    match left {
+        Left::Released => Ok(()),
+        other => Err(format!("the line moved by itself ({other:?}): this machine is too busy for this figure").into()),
+    }
 }
 
 /// Puts so many claims in line, in the order in which they came.
@@ -123,23 +124,25 @@ fn claim() -> Outcome<Claim> {
 struct Stats(Connection);
 
 impl Stats {
-    fn reset(&mut self) -> Outcome<()> {
-        Ok(redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut self.0)?)
+    /// Microseconds that the server spent in scripts during a call, and what the call came to.
+    async fn of<T>(&mut self, call: impl Future<Output = lockkeeper::Result<T>>) -> Outcome<(f64, T)> {
+        let before = self.micros()?;
+        let answer = call.await?;
+        Ok((self.micros()? - before, answer))
     }
 
-    /// Microseconds per call of a script since then.
     fn micros(&mut self) -> Outcome<f64> {
         let text: String = redis::cmd("INFO").arg("commandstats").query(&mut self.0)?;
-        per_call(&text).ok_or_else(|| "no script was called".into())
+        Ok(in_scripts(&text))
     }
 }
 
-fn per_call(text: &str) -> Option<f64> {
-    let fields = text.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:"))?;
-    let field = |name: &str| -> Option<f64> {
-        fields.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-    };
-    Some(field("usec")? / field("calls")?)
+/// All time in scripts so far.
+fn in_scripts(text: &str) -> f64 {
+    let fields = text.lines().filter_map(|line| line.strip_prefix("cmdstat_eval")?.split_once(':'));
+    let micros =
+        |fields: &str| -> Option<f64> { fields.split(',').find_map(|field| field.strip_prefix("usec=")?.parse().ok()) };
+    fields.filter_map(|(_, fields)| micros(fields)).sum()
 }
 
 #[cfg(test)]
@@ -149,8 +152,9 @@ mod tests {
     #[test]
     fn the_servers_account_is_read() {
         let text = "# Commandstats\r\ncmdstat_get:calls=9,usec=9,usec_per_call=1.00\r\n\
+                    cmdstat_eval:calls=1,usec=70,usec_per_call=70.00,rejected_calls=0,failed_calls=0\r\n\
                     cmdstat_evalsha:calls=200,usec=5000,usec_per_call=25.00,rejected_calls=0,failed_calls=0\r\n";
-        assert_eq!(per_call(text), Some(25.0));
-        assert_eq!(per_call("# Commandstats\r\n"), None);
+        assert_eq!(in_scripts(text), 5_070.0);
+        assert_eq!(in_scripts("# Commandstats\r\n"), 0.0);
     }
 }

@@ -155,3 +155,29 @@ pub fn items(value: &Value) -> Outcome<&[Value]> {
         other => Err(format!("a list was expected, not {other:?}").into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_record_begins_with_its_claim() {
+        let record = record(0xab);
+        assert_eq!(id(&record), "lk1:000000000000000000000000000000ab");
+        assert!(record.starts_with(&format!("{}:{:16}:30000:", id(&record), "")), "{record}");
+    }
+
+    #[test]
+    fn a_number_is_the_servers_time_above_the_floor() {
+        let now = micros(&[text("1700000000"), text("42")]).unwrap();
+        assert_eq!(now, 1_700_000_000_000_042);
+        assert_eq!(numbered(now, &Value::Nil).unwrap(), now);
+        assert_eq!(numbered(now, &text("1700000000000041")).unwrap(), now);
+        assert!(numbered(now, &text("1700000000000042")).is_err());
+        assert!(numbered(now, &Value::Okay).is_err() && micros(&[text("1")]).is_err());
+    }
+}
