@@ -14,6 +14,7 @@ use lockkeeper_core::{Builder, Claim, ClaimId, Keeper, Name, Owner, Patience};
 
 use crate::exclusive::{Exclusive, Lock};
 use crate::record;
+use crate::rig::{self, Shared};
 
 /// No law takes longer than this, on the slowest machine.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -39,6 +40,8 @@ struct Inner {
     flaky: bool,
     exclusive: Exclusive,
     processes: Option<(String, PathBuf)>,
+    /// Why no law is tried: its server is not up, and nobody asked for it.
+    left_out: Option<String>,
 }
 
 impl World {
@@ -57,7 +60,29 @@ impl World {
             flaky: false,
             exclusive: Exclusive::Mutex,
             processes: None,
+            left_out: None,
         }))
+    }
+
+    /// A world on the shared server of this name, for this process and for others.
+    ///
+    /// # Panics
+    /// When servers were asked for and this one is not up.
+    pub fn on_server(server: &str, taker: PathBuf) -> Self {
+        let url = match rig::shared(server) {
+            Ok(Shared::Up(entry)) => entry.url,
+            Ok(Shared::LeftOut(why)) => {
+                let nobody = Self::new(server, || std::future::pending());
+                return nobody.with(|inner| inner.left_out = Some(why));
+            }
+            Err(trouble) => panic!("{trouble}"),
+        };
+        let opened = url.clone();
+        let world = Self::new(server, move || {
+            let url = opened.clone();
+            async move { lockkeeper::open(&url).await.expect("the store opens") }
+        });
+        world.with_processes(url, taker)
     }
 
     /// The store loses requests and replies: laws that count calls do not apply.
@@ -181,6 +206,10 @@ where
 {
     let world = world.with(|inner| inner.law = law);
     let store = world.0.store.clone();
+    if world.0.left_out.is_some() {
+        // The rig has said so aloud.
+        return;
+    }
     let kind = match world.0.exclusive {
         Exclusive::Mutex => topic.to_owned(),
         other => format!("{topic}, {}", other.word()),

@@ -68,6 +68,15 @@ fn memory_when_late() -> World {
     on("memory+late", wrap(Memory::shared(), Fault::new(late)))
 }
 
+/// One server for all laws, as for all programs that share it.
+fn redis() -> World {
+    World::on_server("redis", PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+suite!(redis, redis());
+exclusive_suite!(redis_semaphore_of_one, redis().exclusive(Exclusive::Semaphore));
+exclusive_suite!(redis_blocking, redis().exclusive(Exclusive::Blocking));
+exclusive_suite!(redis_write_lock, redis().exclusive(Exclusive::Write));
 suite!(sqlite, sqlite());
 exclusive_suite!(sqlite_semaphore_of_one, sqlite().exclusive(Exclusive::Semaphore));
 exclusive_suite!(sqlite_blocking, sqlite().exclusive(Exclusive::Blocking));

@@ -1,5 +1,5 @@
 //! URLs of Redis servers: `redis://[user[:password]@]host[:port][/database]`, `rediss://` the same by TLS,
-//! `redis+unix:///path/to.sock?db=`.
+//! `redis+unix:///path/to.sock?db=`. `?cells=watch` changes cells without scripts.
 //!
 //! Surprise: parts are decoded one by one, after they are taken apart, so that a password may hold any character.
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use lockkeeper_core::access::{Secret, Tls};
 use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::{Error, Result};
-use lockkeeper_redis::{Address, Options, Redis};
+use lockkeeper_redis::{Address, Cells, Options, Redis};
 
 use crate::connect::Access;
 use crate::location::{Location, decode};
@@ -25,17 +25,27 @@ pub(crate) async fn open(location: Location, access: &Access, under: &str) -> Re
 }
 
 fn read(mut location: Location) -> Result<Options> {
-    let options = match location.scheme.as_str() {
+    let mut options = match location.scheme.as_str() {
         "redis+unix" => unix(&mut location)?,
         _ => server(&mut location)?,
     };
     let known: &[&str] = match location.scheme.as_str() {
-        "redis+unix" => &["db", "user", "prefix"],
-        "rediss" => &["ca", "cert", "key", "server_name", "prefix"],
-        _ => &["prefix"],
+        "redis+unix" => &["db", "user", "prefix", "cells"],
+        "rediss" => &["ca", "cert", "key", "server_name", "prefix", "cells"],
+        _ => &["prefix", "cells"],
     };
+    options.cells = cells(&mut location)?;
     location.finish(known)?;
     Ok(options)
+}
+
+fn cells(location: &mut Location) -> Result<Cells> {
+    match location.take("cells").as_deref() {
+        None | Some("script") => Ok(Cells::Script),
+        Some("watch") => Ok(Cells::Watch),
+        Some(_) => Err(Error::invalid("store", "its option `cells` is neither `script` nor `watch`")
+            .with_hint("`watch` is for servers that allow no scripts; leave it out otherwise")),
+    }
 }
 
 fn unix(location: &mut Location) -> Result<Options> {
@@ -128,6 +138,10 @@ mod tests {
         assert!(matches!(&all.address, Address::Tcp { host, port: 7_000, tls: None } if host == "host"));
         assert_eq!((all.user.as_deref(), all.password.as_ref().map(Secret::reveal)), (Some("ann"), Some("p@s:s/")));
         assert_eq!(all.database, 3);
+        assert_eq!(all.cells, Cells::Script);
+        for url in ["redis://h?cells=watch", "rediss://h?cells=watch", "redis+unix:///s?cells=watch"] {
+            assert_eq!(options(url).unwrap().cells, Cells::Watch, "{url}");
+        }
         let short = options("redis://[::1]").unwrap();
         assert!(matches!(&short.address, Address::Tcp { host, port: PORT, tls: None } if host == "::1"));
         assert!(short.user.is_none() && short.password.is_none() && short.database == 0);
@@ -153,6 +167,7 @@ mod tests {
             "redis://u:hushhush@h1,h2",
             "redis://u:hushhush@/0",
             "redis://u:hushhush@h?ca=x",
+            "redis://u:hushhush@h?cells=locks",
             "redis+unix:relative",
             "redis+unix:///s?db=x",
             "rediss://u:hushhush@h?tls=no",

@@ -7,99 +7,160 @@
 
 use std::sync::Arc;
 
+use lockkeeper_core::store::{Keep, Left};
 use lockkeeper_core::{ClaimId, Result};
 use redis::{Cmd, Value};
 
-use crate::link::Link;
+use crate::gather::Many;
+use crate::hub::Number;
+use crate::keys::Keys;
+use crate::lines;
+use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
 use crate::trouble;
 
-/// A free lock, asked for.
+/// What the fast lane is asked.
 #[derive(Debug)]
-pub(crate) struct Take {
-    pub(crate) holder: String,
-    pub(crate) floor: String,
-    pub(crate) record: Vec<u8>,
-    pub(crate) lease_ms: u64,
+pub(crate) enum Question {
+    /// To take a lock that may be free.
+    Take { keys: Arc<Keys>, record: Vec<u8>, lease_ms: u64 },
+    /// To release one that was taken so, whose holder was told this number.
+    Give { keys: Arc<Keys>, id: ClaimId, number: u64 },
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Answer {
     /// It is in, and this number stands.
     In(u64),
     /// It is in, but the clock is not above the floor: it needs [`number_above_the_floor`].
     Unnumbered,
     /// Somebody is in, or there is a line.
     Busy,
+    /// It is out, or was not there.
+    Left(Left),
+    /// It is not to be released so: it needs [`lines::leave`].
+    NotSo,
 }
 
-/// Takes free locks.
-pub(crate) struct Takes(pub(crate) Arc<Link>);
+/// The lane, many at a time.
+pub(crate) struct Lane(pub(crate) Arc<Link>);
 
-impl crate::gather::Many for Takes {
-    type Question = Take;
-    type Answer = Taken;
+impl Many for Lane {
+    type Question = Question;
+    type Answer = Answer;
 
-    async fn answer(&self, questions: Vec<Take>) -> Result<Vec<Taken>> {
-        let mut pipe = redis::Pipeline::with_capacity(questions.len() + 2);
-        let mut floors = redis::cmd("MGET");
-        for take in &questions {
-            let mut set = Cmd::with_capacity(6, take.holder.len() + take.record.len() + 48);
-            set.arg("SET").arg(&take.holder).arg(&take.record).arg("NX").arg("PX").arg(take.lease_ms);
-            pipe.add_command(set);
-            floors.arg(&take.floor);
+    async fn one(&self, question: Question) -> Result<Answer> {
+        match question {
+            Question::Take { keys, record, lease_ms } => {
+                let mut pipe = redis::Pipeline::with_capacity(3);
+                pipe.add_command(set(&keys, &record, lease_ms));
+                pipe.cmd("GET").arg(&keys.floor).cmd("TIME");
+                let answers = self.0.ask_all(&pipe).await?;
+                let [set, floor, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
+                self.taken(set, self.0.no_error(floor)?, time_us(self.0.no_error(time)?)?)
+            }
+            // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
+            Question::Give { keys, id, number } => {
+                lines::leave(&self.0, &keys, id, Keep::Nothing, Number::Told(number)).await.map(Answer::Left)
+            }
         }
-        pipe.add_command(floors).add_command(redis::cmd("TIME"));
-        let mut answers = self.0.ask_all(&pipe).await?;
-        let now_us = self.0.no_error(answers.pop().unwrap_or_default()).and_then(time_us)?;
-        let floors = self.0.no_error(answers.pop().unwrap_or_default())?;
-        let Value::Array(floors) = floors else { return Err(trouble::unexpected("MGET")) };
-        let each = answers.into_iter().zip(floors);
-        each.map(|(set, floor)| {
-            Ok(match self.0.no_error(set)? {
-                Value::Nil => Taken::Busy,
-                _ if now_us > number(&floor).unwrap_or(0) => Taken::In(now_us),
-                _ => Taken::Unnumbered,
-            })
+    }
+
+    async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
+        let write = Write::of(&questions);
+        let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
+        let mut given = match answers.next().filter(|_| write.gives > 0) {
+            Some(Value::Array(given)) => given,
+            // The server does not know the script, or refused it: each of them is tried by itself.
+            _ if write.gives > 0 => vec![Value::Int(0); write.gives],
+            first => {
+                answers = first.into_iter().chain(answers).collect::<Vec<_>>().into_iter();
+                Vec::new()
+            }
+        }
+        .into_iter();
+        let mut taken = Vec::new();
+        if write.takes > 0 {
+            let mut rest: Vec<Value> = answers.collect();
+            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us)?;
+            let Value::Array(floors) = self.0.no_error(rest.pop().unwrap_or_default())? else {
+                return Err(trouble::unexpected("MGET"));
+            };
+            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, time)));
+        }
+        let mut taken = taken.into_iter();
+        let answer = |question: &Question| match question {
+            Question::Take { .. } => taken.next().unwrap_or_else(|| Err(trouble::unexpected("SET"))),
+            Question::Give { .. } => match given.next() {
+                Some(Value::Int(1)) => Ok(Answer::Left(Left::Released)),
+                _ => Ok(Answer::NotSo),
+            },
+        };
+        Ok(questions.iter().map(answer).collect())
+    }
+}
+
+impl Lane {
+    fn taken(&self, set: Value, floor: Value, now_us: u64) -> Result<Answer> {
+        Ok(match self.0.no_error(set)? {
+            Value::Nil => Answer::Busy,
+            _ if now_us > number(&floor).unwrap_or(0) => Answer::In(now_us),
+            _ => Answer::Unnumbered,
         })
-        .collect()
     }
 }
 
-/// A fast-lane hold, to be released.
-#[derive(Debug)]
-pub(crate) struct Give {
-    pub(crate) holder: String,
-    pub(crate) line: String,
-    pub(crate) id: ClaimId,
-    pub(crate) number: u64,
+/// Many questions in one write: the releases as one script, then `SET` for each that is taken, then what numbers them.
+struct Write {
+    pipe: redis::Pipeline,
+    gives: usize,
+    takes: usize,
 }
 
-/// Releases fast-lane holds; false for each that needs `leave` instead.
-pub(crate) struct Gives(pub(crate) Arc<Link>);
-
-impl crate::gather::Many for Gives {
-    type Question = Give;
-    type Answer = bool;
-
-    async fn answer(&self, questions: Vec<Give>) -> Result<Vec<bool>> {
-        let texts: Vec<[String; 2]> =
-            questions.iter().map(|give| [give.id.to_string(), give.number.to_string()]).collect();
-        let keys: Vec<&[u8]> =
-            questions.iter().flat_map(|give| [give.holder.as_bytes(), give.line.as_bytes()]).collect();
-        let args: Vec<&[u8]> = texts.iter().flatten().map(|text| text.as_bytes()).collect();
-        match self.0.run(&RELEASE, &keys, &args).await? {
-            Value::Array(released) => Ok(released.iter().map(|one| *one == Value::Int(1)).collect()),
-            _ => Err(trouble::unexpected("release")),
+impl Write {
+    fn of(questions: &[Question]) -> Self {
+        let (mut holders, mut args, mut takes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut floors = redis::cmd("MGET");
+        for question in questions {
+            match question {
+                Question::Take { keys, record, lease_ms } => {
+                    takes.push(set(keys, record, *lease_ms));
+                    floors.arg(&keys.floor);
+                }
+                Question::Give { keys, id, number } => {
+                    holders.push(keys.holder.as_bytes());
+                    args.extend([id.to_string(), number.to_string()]);
+                }
+            }
         }
+        let mut write =
+            Self { pipe: redis::Pipeline::with_capacity(takes.len() + 3), gives: holders.len(), takes: takes.len() };
+        if !holders.is_empty() {
+            // First: what is given back can be taken in the same write.
+            let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+            write.pipe.add_command(link::call(&RELEASE, &holders, &args));
+        }
+        if !takes.is_empty() {
+            for take in takes {
+                write.pipe.add_command(take);
+            }
+            write.pipe.add_command(floors).add_command(redis::cmd("TIME"));
+        }
+        write
     }
+}
+
+fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
+    let mut set = Cmd::with_capacity(6, keys.holder.len() + record.len() + 48);
+    set.arg("SET").arg(&keys.holder).arg(record).arg("NX").arg("PX").arg(lease_ms);
+    set
 }
 
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
-pub(crate) async fn number_above_the_floor(link: &Link, holder: &str, floor: &str, id: ClaimId) -> Result<Option<u64>> {
+pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer = link.run(&NUMBER, &[holder.as_bytes(), floor.as_bytes()], &[id.as_bytes()]).await?;
+    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await?;
     Ok(number(&answer))
 }
 

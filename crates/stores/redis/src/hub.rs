@@ -17,10 +17,13 @@ use tokio::sync::Notify;
 pub(crate) struct Hub {
     channel: String,
     claims: [Mutex<HashMap<ClaimId, Known>>; SHELVES],
-    observers: Mutex<HashMap<String, Vec<(u64, Arc<Notify>)>>>,
+    observers: Mutex<Observers>,
 }
 
 const SHELVES: usize = 16;
+
+/// The bells of those who observe a lock, by its key.
+type Observers = HashMap<String, Vec<(u64, Arc<Notify>)>>;
 
 /// What is known of a claim.
 #[derive(Debug, Default)]
@@ -84,6 +87,13 @@ impl Hub {
         let known = self.shelf(id).remove(&id);
         if let Some(bell) = known.and_then(|known| known.bell) {
             bell.notify_one();
+        }
+    }
+
+    /// The claim asked in vain and left nothing: it is forgotten, unless it holds since an earlier question.
+    pub(crate) fn forgets_untold(&self, id: ClaimId) {
+        if self.number(id) == Number::Untold {
+            self.forgets(id);
         }
     }
 
@@ -152,7 +162,7 @@ impl Hub {
         self.claims[shelf].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn observers(&self) -> MutexGuard<'_, HashMap<String, Vec<(u64, Arc<Notify>)>>> {
+    fn observers(&self) -> MutexGuard<'_, Observers> {
         self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,9 +23,15 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
+/// How a claim asks: where it is told of news, which question this is, and what it was told already.
+pub(crate) struct Asking<'a> {
+    pub(crate) channel: &'a str,
+    pub(crate) question: u32,
+    pub(crate) told: Number,
+}
+
 /// A claim comes into the line, or asks again.
-pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, channel: &str, question: u32) -> Result<Standing> {
-    let lease = millis(claim.store_lease());
+pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, asking: Asking<'_>) -> Result<Standing> {
     let patience = match claim.patience {
         Patience::Now => "now",
         Patience::Queue => "queue",
@@ -36,19 +42,20 @@ pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, channel: &str
         claim.kind.to_string(),
         claim.weight.to_string(),
         claim.capacity.to_string(),
-        lease.to_string(),
+        millis(claim.store_lease()).to_string(),
         millis(claim.waiting_lease()).to_string(),
         patience.to_owned(),
-        channel.to_owned(),
-        question.to_string(),
+        asking.channel.to_owned(),
+        asking.question.to_string(),
         owner_text(&claim.owner),
     ];
     let mut bytes: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-    bytes.push(&claim.note);
-    standing(claim, lease, link.run(&ENTER, &keys.all(), &bytes).await?)
+    let told = number_text(asking.told);
+    bytes.extend([&claim.note[..], told.as_bytes()]);
+    standing(claim, link.run(&ENTER, &keys.all(), &bytes).await?)
 }
 
-fn standing(claim: &Claim, lease: u64, answer: Value) -> Result<Standing> {
+fn standing(claim: &Claim, answer: Value) -> Result<Standing> {
     let Value::Array(parts) = answer else { return Err(trouble::unexpected("enter")) };
     let word = match parts.first() {
         Some(Value::BulkString(word)) => word.first().copied().unwrap_or_default(),
@@ -58,8 +65,7 @@ fn standing(claim: &Claim, lease: u64, answer: Value) -> Result<Standing> {
     match word {
         b'H' => {
             let given = parts.get(1).and_then(number).and_then(Token::of_number);
-            // Never more than was asked for: should the server's clock have gone back, it would be long.
-            let left = u64::try_from(part(2)?).unwrap_or_default().min(lease);
+            let left = u64::try_from(part(2)?).unwrap_or_default();
             Ok(Standing::Held { token: given, lease: Duration::from_millis(left) })
         }
         b'W' => {
@@ -138,7 +144,7 @@ pub(crate) async fn prolong(link: &Link, keys: &Keys, id: ClaimId, lease_ms: u64
     let told = number_text(told);
     let (id, lease) = (id.to_string(), lease_ms.to_string());
     let answer = link.run(&PROLONG, &keys.all(), &[id.as_bytes(), lease.as_bytes(), told.as_bytes()]).await?;
-    renewal(signed(&answer).ok_or_else(|| trouble::unexpected("renew"))?, lease_ms)
+    Ok(renewal(signed(&answer).ok_or_else(|| trouble::unexpected("renew"))?))
 }
 
 /// The number as the scripts that renew want it.
@@ -149,12 +155,12 @@ pub(crate) fn number_text(told: Number) -> String {
     }
 }
 
-/// What a renewal's answer means; never more than was asked for, should the server's clock have gone back.
-pub(crate) fn renewal(left_ms: i64, lease_ms: u64) -> Result<Renewal> {
-    Ok(match u64::try_from(left_ms) {
-        Ok(left) => Renewal::Renewed { lease: Duration::from_millis(left.min(lease_ms)) },
+/// What a renewal's answer means.
+pub(crate) fn renewal(left_ms: i64) -> Renewal {
+    match u64::try_from(left_ms) {
+        Ok(left) => Renewal::Renewed { lease: Duration::from_millis(left) },
         Err(_) => Renewal::Gone,
-    })
+    }
 }
 
 /// A whole number with a sign.

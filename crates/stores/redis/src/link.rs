@@ -52,6 +52,16 @@ impl Link {
         &self.options.address
     }
 
+    /// How long connecting, or one answer, may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// Has it been closed?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     /// One command and its answer; an error reply is an error.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value> {
         let mut live = self.live().await?;
@@ -91,6 +101,9 @@ impl Link {
 
     /// A connection of its own, for commands that change the state of a connection (`WATCH`).
     pub(crate) async fn another(&self) -> Result<MultiplexedConnection> {
+        if self.is_closed() {
+            return Err(trouble::closed());
+        }
         let (connection, driver) = self.connect(None).await?;
         tokio::spawn(driver);
         Ok(connection)

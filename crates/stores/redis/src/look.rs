@@ -37,22 +37,35 @@ pub(crate) async fn lines(
     after: Option<&Name>,
     limit: usize,
 ) -> Result<Vec<LockView>> {
-    let names = walk(link, under, after, limit).await?;
     let mut views = Vec::new();
-    for names in names.chunks(LINES) {
-        let mut pipe = redis::pipe();
-        for name in names {
-            pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+    let mut after = after.cloned();
+    while views.len() < limit {
+        let names = walk(link, under, after.as_ref(), limit).await?;
+        for names in names.chunks(LINES) {
+            views.extend(read(link, hub, names).await?);
         }
-        for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
-            match answer {
-                Value::ServerError(error) if link::is_unknown_script(&error) => {
-                    views.extend(line(link, hub, name).await?)
-                }
-                // Gone meanwhile, or changed into something else.
-                Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
-                answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
-            }
+        // Fewer than there was room for: these were all. Otherwise some may have gone meanwhile, and others follow.
+        match names.last() {
+            Some(last) if names.len() >= limit => after = Some(last.clone()),
+            _ => break,
+        }
+    }
+    views.truncate(limit);
+    Ok(views)
+}
+
+async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
+    let mut pipe = redis::pipe();
+    for name in names {
+        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &[]));
+    }
+    let mut views = Vec::new();
+    for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
+        match answer {
+            Value::ServerError(error) if link::is_unknown_script(&error) => views.extend(line(link, hub, name).await?),
+            // Gone meanwhile, or changed into something else.
+            Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
+            answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
         }
     }
     Ok(views)
@@ -129,11 +142,13 @@ fn view(hub: &Hub, name: &Name, answer: &Value) -> Result<Option<LockView>> {
     let [now, held, left, kind, capacity, Value::Array(claims)] = &parts[..] else { return Err(wrong()) };
     let now_ms = number(now).ok_or_else(wrong)?;
     let left_ms = signed(left).and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
-    let kind = match kind {
-        Value::BulkString(kind) => String::from_utf8_lossy(kind).parse()?,
-        _ => LockKind::Mutex,
+    // What stands in the line's keys while nobody stands in the line is of an earlier one.
+    let (kind, capacity) = match (kind, number(capacity)) {
+        (Value::BulkString(kind), Some(capacity)) if !claims.is_empty() => {
+            (String::from_utf8_lossy(kind).parse()?, u32::try_from(capacity).unwrap_or(u32::MAX))
+        }
+        _ => (LockKind::Mutex, 1),
     };
-    let capacity = number(capacity).and_then(|capacity| u32::try_from(capacity).ok()).unwrap_or(1);
     let mut views = Vec::new();
     if let Value::BulkString(held) = held
         && held != record::MARKER

@@ -21,6 +21,19 @@ pub struct Options {
     pub timeout: Duration,
     /// Names that are listed all begin with this: it spares the look at other keys. Empty lists all.
     pub listed_under: String,
+    /// How cells, counters, limiters and fences are changed.
+    pub cells: Cells,
+}
+
+/// How cells, counters, limiters and fences are changed. Clients of both sorts can share them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cells {
+    /// By one script each: one round trip, and nobody comes between.
+    #[default]
+    Script,
+    /// By `WATCH` and `MULTI`: at least two round trips, and again whenever somebody came between. Use this where the
+    /// server's access rules allow no scripts.
+    Watch,
 }
 
 impl Options {
@@ -33,6 +46,7 @@ impl Options {
             database: 0,
             timeout: Duration::from_secs(5),
             listed_under: String::new(),
+            cells: Cells::default(),
         }
     }
 }

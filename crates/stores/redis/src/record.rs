@@ -1,6 +1,7 @@
 //! What a fast-lane hold writes at the holder key: everything there is to know of it, in one string.
 //!
-//! `lk1:` id `:` number (16 digits, blank until the first renewal) `:` lease in ms `:` bytes of the owner `:` owner note.
+//! `lk1:` id `:` number (16 digits, blank until the first renewal) `:` longest lease in ms (10 digits) `:` bytes of the
+//! owner `:` owner note.
 //! The scripts read it too: change it here and in `line.lua`, `release.lua`, `renew.lua`, `number.lua` together.
 
 use lockkeeper_core::{Claim, ClaimId, Owner};
@@ -12,7 +13,7 @@ const FAST: &[u8] = b"lk1:";
 /// The record of a claim that is about to be in.
 pub(crate) fn write(claim: &Claim, lease_ms: u64) -> Vec<u8> {
     let owner = owner_text(&claim.owner);
-    let mut record = format!("lk1:{}:{:16}:{lease_ms}:{}:{owner}", claim.id, "", owner.len()).into_bytes();
+    let mut record = format!("lk1:{}:{:16}:{lease_ms:010}:{}:{owner}", claim.id, "", owner.len()).into_bytes();
     record.extend_from_slice(&claim.note);
     record
 }

@@ -11,14 +11,17 @@ use lockkeeper_core::store::{
     Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
     Survives, Tokens, Waiter, Wake,
 };
-use lockkeeper_core::{Claim, ClaimId, LockKind, Name, Patience, Result, Token, limits};
+use lockkeeper_core::time::Moment;
+use lockkeeper_core::{Claim, ClaimId, Effect, LockKind, Name, Patience, Result, Token, limits};
 use redis::Value;
 
-use crate::fast::{self, Give, Gives, Take, Taken, Takes};
+use crate::cells::Way;
+use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
 use crate::hub::{Hub, Number};
 use crate::keys::Keys;
+use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
 use crate::scripts::{OBSERVE, RENEW};
@@ -43,8 +46,8 @@ pub struct Redis {
     pub(crate) link: Arc<Link>,
     /// For renewals, made by whoever renews: the watchdog's own thread.
     renewals: Link,
-    takes: Arc<Gather<Takes>>,
-    gives: Arc<Gather<Gives>>,
+    lane: Arc<Gather<Lane>>,
+    cells: Way,
     hot: Hot,
 }
 
@@ -72,8 +75,8 @@ impl Redis {
         Ok(Arc::new(Self {
             profile: profile(survives),
             renewals: Link::new(options.clone(), None),
-            takes: Gather::new(Takes(link.clone())),
-            gives: Gather::new(Gives(link.clone())),
+            lane: Gather::new(Lane(link.clone())),
+            cells: Way::new(options.cells, &link),
             options,
             hub,
             link,
@@ -81,32 +84,41 @@ impl Redis {
         }))
     }
 
+    /// [`update`](Store::update), and what the server's clock said then: for tests that hold the answer to the model.
+    ///
+    /// # Errors
+    /// The outer error if there was no answer; the inner one is the answer.
+    #[doc(hidden)]
+    pub async fn update_at(&self, cell: &Name, op: &CellOp) -> Result<(Moment, Result<CellReply>)> {
+        self.cells.update(&self.link, cell, op).await
+    }
+
     /// A free mutex in native commands; `None` if it is not free, or cannot be taken so.
-    async fn take(&self, lock: &Name, keys: &Keys, claim: &Claim) -> Result<Option<Standing>> {
+    async fn take(&self, lock: &Name, keys: &Arc<Keys>, claim: &Claim) -> Result<Option<Standing>> {
         let plain = claim.kind == LockKind::Mutex && claim.capacity == 1 && !claim.fair;
         if !plain || claim.patience == Patience::Present || self.hot.is(lock) {
             return Ok(None);
         }
         let lease_ms = lines::millis(claim.store_lease());
         let record = record::write(claim, lease_ms);
-        let take = Take { holder: keys.holder.clone(), floor: keys.floor.clone(), record, lease_ms };
-        let given = match self.takes.ask(take).await? {
-            Taken::In(given) => Some(given),
-            Taken::Unnumbered => fast::number_above_the_floor(&self.link, &keys.holder, &keys.floor, claim.id).await?,
-            Taken::Busy => {
+        let number = match self.lane.ask(Question::Take { keys: keys.clone(), record, lease_ms }).await? {
+            Answer::In(number) => number,
+            Answer::Unnumbered => match fast::number_above_the_floor(&self.link, keys, claim.id).await? {
+                Some(number) => number,
+                None => return Ok(None),
+            },
+            _ => {
                 self.hot.found_taken(lock);
-                None
+                return Ok(None);
             }
         };
-        Ok(given.map(|given| {
-            self.hub.tells(claim.id, given);
-            Standing::Held { token: Token::of_number(given), lease: Duration::from_millis(lease_ms) }
-        }))
+        self.hub.tells(claim.id, number);
+        Ok(Some(Standing::Held { token: Token::of_number(number), lease: Duration::from_millis(lease_ms) }))
     }
 
-    async fn enter_line(&self, lock: &Name, keys: &Keys, claim: &Claim) -> Result<Standing> {
-        let question = self.hub.asks(claim.id);
-        let standing = lines::enter(&self.link, keys, claim, self.hub.channel(), question).await;
+    async fn enter_line(&self, lock: &Name, keys: &Keys, claim: &Claim, question: u32) -> Result<Standing> {
+        let asking = Asking { channel: self.hub.channel(), question, told: self.hub.number(claim.id) };
+        let standing = lines::enter(&self.link, keys, claim, asking).await;
         match &standing {
             Ok(Standing::Held { token: Some(token), .. }) => {
                 self.hub.tells(claim.id, token.as_u64() >> Token::LOCAL_BITS);
@@ -122,16 +134,19 @@ impl Redis {
     }
 
     async fn give(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
-        let keys = Keys::of(lock);
+        let keys = Arc::new(Keys::of(lock));
         let told = self.hub.number(id);
+        let mut left = None;
         if let (Number::Told(number), Keep::Nothing, false) = (told, keep, self.hot.is(lock)) {
-            let give = Give { holder: keys.holder.clone(), line: keys.line.clone(), id, number };
-            if self.gives.ask(give).await? {
-                self.hub.forgets(id);
-                return Ok(Left::Released);
+            let answer = self.lane.ask(Question::Give { keys: keys.clone(), id, number }).await?;
+            if let Answer::Left(answer) = answer {
+                left = Some(answer);
             }
         }
-        let left = lines::leave(&self.link, &keys, id, keep, told).await?;
+        let left = match left {
+            Some(left) => left,
+            None => lines::leave(&self.link, &keys, id, keep, told).await?,
+        };
         self.hub.forgets(id);
         Ok(left)
     }
@@ -159,7 +174,7 @@ impl Redis {
             let left = lines::signed(answer).ok_or_else(|| trouble::unexpected("renew"))?;
             renewals.push(match left {
                 -2 => lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await?,
-                left => lines::renewal(left, *lease_ms)?,
+                left => lines::renewal(left),
             });
         }
         Ok(renewals)
@@ -203,11 +218,18 @@ impl Store for Redis {
     fn enter<'a>(&'a self, lock: &'a Name, claim: &'a Claim) -> Reply<'a, Standing> {
         Box::pin(async move {
             claim.check(self.profile.lease_min, self.profile.lease_max)?;
-            let keys = Keys::of(lock);
-            match self.take(lock, &keys, claim).await? {
-                Some(held) => Ok(held),
-                None => self.enter_line(lock, &keys, claim).await,
+            let keys = Arc::new(Keys::of(lock));
+            // Known before it asks: should nobody wait for the answer, its leave says that nobody was told a number.
+            let question = self.hub.asks(claim.id);
+            let standing = match self.take(lock, &keys, claim).await {
+                Ok(None) => self.enter_line(lock, &keys, claim, question).await,
+                Ok(Some(held)) => Ok(held),
+                Err(error) => Err(error),
+            };
+            if standing.as_ref().is_err_and(|error| error.effect() == Effect::None) {
+                self.hub.forgets_untold(claim.id);
             }
+            standing
         })
     }
 
@@ -251,12 +273,13 @@ impl Store for Redis {
     }
 
     fn update<'a>(&'a self, cell: &'a Name, op: &'a CellOp) -> Reply<'a, CellReply> {
-        Box::pin(async move { crate::cells::update(&self.link, cell, op).await })
+        Box::pin(async move { self.update_at(cell, op).await?.1 })
     }
 
     fn close<'a>(&'a self) -> Reply<'a, ()> {
         Box::pin(async move {
             self.link.close();
+            self.cells.close();
             self.renewals.close();
             self.hub.ring_all();
             Ok(())

@@ -5,6 +5,8 @@
 local id, wanted_kind, weight, wanted_capacity = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, waiting_lease, patience = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local channel, question, owner, note = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+-- The number its holder was told already, if it was.
+local told = tonumber(ARGV[12]) or 0
 
 local function answer(...)
     conclude()
@@ -17,10 +19,10 @@ if kind and (kind ~= wanted_kind or capacity ~= wanted_capacity) then return ans
 
 local claim = load(id)
 if claim then
+    if weight > claim.weight then return answer('G', claim.weight) end
     if claim.state == 'left' then
         return answer('R', math.max(0, tonumber(redis.call('ZSCORE', inside, id) or now) - now))
     end
-    if weight > claim.weight then return answer('G', claim.weight) end
     changed = changed or claim.weight ~= weight or claim.note ~= note
     if claim.state == 'in' then used = used - claim.weight + weight end
     claim.weight, claim.note = weight, note
@@ -32,7 +34,7 @@ elseif patience == 'present' then
 else
     kind, capacity = wanted_kind, wanted_capacity
     claim = {
-        state = 'waiting', weight = weight, number = 0, order = order + 1, entered = now, since = 0, channel = channel,
+        state = 'waiting', weight = weight, lease = lease, number = 0, order = order + 1, entered = now, since = 0, channel = channel,
         question = question, owner = owner, note = note,
     }
     local fits = not taken_by_another and used + weight <= capacity and redis.call('EXISTS', waiting) == 0
@@ -51,12 +53,13 @@ else
 end
 
 if claim.state == 'in' then
-    if claim.number == 0 then claim.number = next_number() end
+    if claim.number == 0 then claim.number = told > 0 and told or next_number() end
+    claim.lease = math.max(claim.lease, lease)
     if claim.since == 0 then claim.since = now end
     local until_ms = math.max(tonumber(redis.call('ZSCORE', inside, id) or now), now + lease)
     redis.call('ZADD', inside, until_ms, id)
     save(id, claim)
-    return answer('H', whole(claim.number), until_ms - now)
+    return answer('H', whole(claim.number), left_of(claim, until_ms))
 end
 
 if patience == 'now' then

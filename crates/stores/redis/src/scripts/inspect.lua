@@ -29,4 +29,4 @@ end
 -- Nobody of the line is in without the marker.
 if held == 'lk1=' then add(inside, inside) end
 add(ends, waiting)
-return { now, held, redis.call('PTTL', holder), fields[1], tonumber(fields[2]), claims }
+return { now, held, redis.call('PTTL', holder), fields[1], fields[2], claims }

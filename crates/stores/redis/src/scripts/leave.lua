@@ -3,7 +3,7 @@
 -- ARGV: id, keep (`none`, `for`, `lease`), keep-ms, number: the token's number if the caller knows it, `-` if nobody was
 -- ever told it, `?` if somebody may have been. Answers R (it was there) or N.
 
-local id, keep, keep_ms, number = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local id, keep, keep_ms, told = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 begin()
 
@@ -18,8 +18,8 @@ local function leave()
     if not claim then return 'N' end
     local was_left, is_in = claim.state == 'left', claim.state ~= 'waiting'
     local until_ms = is_in and tonumber(redis.call('ZSCORE', inside, id)) or now
-    if is_in and not was_left and number ~= '-' then
-        local known = tonumber(number) or claim.number
+    if is_in and not was_left and told ~= '-' then
+        local known = tonumber(told) or claim.number
         -- Nobody here knows what number its holder was told, but it was before its time was over.
         if known == 0 then known = until_ms * 1000 end
         raise_floor(known)

@@ -77,6 +77,11 @@ local function raise_floor(number)
     end
 end
 
+-- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
+local function left_of(claim, until_ms)
+    return math.min(until_ms - now, claim.lease)
+end
+
 local function next_number()
     last = math.max(now_us, last + 1, floor + 1)
     if last > now_us then raise_floor(last) end
@@ -100,7 +105,7 @@ local function import(record)
     local since = number > 0 and math.floor(number / 1000) or math.min(now, now + left - lease)
     kind, capacity, used = 'mutex', 1, 1
     save(id, {
-        state = 'in', weight = 1, number = number, order = 0, entered = since, since = since, channel = '',
+        state = 'in', weight = 1, lease = tonumber(lease), number = number, order = 0, entered = since, since = since, channel = '',
         question = 0, owner = string.sub(owner_and_note, 1, length), note = string.sub(owner_and_note, length + 1),
     })
     redis.call('ZADD', inside, now + left, id)
@@ -134,21 +139,15 @@ end
 local function begin()
     if held ~= MARKER then
         -- Nobody of the line is in without the marker, whatever took it away.
-        if redis.call('EXISTS', inside) == 1 then
-            drop_all(redis.call('ZRANGE', inside, 0, -1))
-            over_in = {}
-        end
-        used = 0
-        if held and string.sub(held, 1, 4) == FAST then
-            import(held)
-        elseif held then
-            taken_by_another = true
-        end
+        over_in = redis.call('ZRANGE', inside, 0, -1)
     end
     drop_all(over_in)
     drop_all(over_waiting)
     if redis.call('EXISTS', inside, waiting) == 0 then
         kind, capacity, used = nil, nil, 0
+    end
+    if held and held ~= MARKER then
+        if string.sub(held, 1, 4) == FAST then import(held) else taken_by_another = true end
     end
     if head then admit(nil) end
 end

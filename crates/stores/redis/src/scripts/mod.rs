@@ -1,21 +1,19 @@
 //! The scripts, as they stand in their `.lua` files, with the hash they are called by.
 //!
-//! Surprise: files that need the line have `line.lua` joined in front when this is compiled; nothing is put together at
-//! run time. Values only ever travel as KEYS and ARGV.
+//! Surprise: files that need the line have `line.lua` joined in front when this is compiled, those of cells `cell.lua`;
+//! nothing is put together at run time. Values only ever travel as KEYS and ARGV.
 
 use std::sync::LazyLock;
 
 /// One script.
 pub(crate) struct Script {
-    /// What it is, for error messages.
-    pub(crate) name: &'static str,
     text: &'static str,
     hash: LazyLock<String>,
 }
 
 impl Script {
-    const fn new(name: &'static str, text: &'static str, hash: fn() -> String) -> Self {
-        Self { name, text, hash: LazyLock::new(hash) }
+    const fn new(text: &'static str, hash: fn() -> String) -> Self {
+        Self { text, hash: LazyLock::new(hash) }
     }
 
     pub(crate) fn text(&self) -> &'static str {
@@ -32,7 +30,7 @@ macro_rules! script {
         $(#[$doc])*
         pub(crate) static $name: Script = {
             const TEXT: &str = concat!($(include_str!($file)),+);
-            Script::new(stringify!($name), TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
+            Script::new(TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
         };
     };
 }
@@ -68,4 +66,20 @@ script!(
 script!(
     /// A line is looked at.
     INSPECT = "inspect.lua"
+);
+script!(
+    /// Bytes with a version are set or removed.
+    CELL_VALUE = "cell.lua" "cell_value.lua"
+);
+script!(
+    /// A counter is changed.
+    CELL_COUNT = "cell.lua" "cell_count.lua"
+);
+script!(
+    /// A limiter is asked.
+    CELL_LIMIT = "cell.lua" "cell_limit.lua"
+);
+script!(
+    /// A fence is entered, or the bytes behind it are set.
+    CELL_FENCE = "cell.lua" "cell_fence.lua"
 );

@@ -9,7 +9,8 @@ local left = -1
 if claim and claim.state == 'in' then
     local until_ms = math.max(tonumber(redis.call('ZSCORE', inside, id) or now), now + lease)
     redis.call('ZADD', inside, until_ms, id)
-    left = until_ms - now
+    claim.lease = math.max(claim.lease, lease)
+    left = left_of(claim, until_ms)
     if claim.number == 0 and number then claim.number = number end
     if claim.since == 0 then claim.since = now end
     save(id, claim)

@@ -1,19 +1,18 @@
 -- The fast lane's release, for any number of locks at once: compare, then delete.
 --
--- KEYS: holder and line of each lock. ARGV: id and number of each. Answers 1 for each that was released, 0 for each that
--- needs `leave`: it is not alone, not there, or its number is at or ahead of the clock and has to be written down.
+-- KEYS: the holder key of each lock. ARGV: id and number of each. Answers 1 for each that was released, 0 for each that
+-- needs `leave`: it is in a line, not there, or its number is at or ahead of the clock and has to be written down first.
+-- Whoever waits for a fast-lane hold has taken it into the line before, so a record that is still here has nobody waiting.
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local answers = {}
-for i = 1, #KEYS, 2 do
-    local at = (i + 1) / 2
+for i = 1, #KEYS do
     local released = 0
-    local head = redis.pcall('GETRANGE', KEYS[i], 0, 35)
-    if head == 'lk1:' .. ARGV[i] and redis.call('EXISTS', KEYS[i + 1]) == 0 and tonumber(ARGV[i + 1]) < now_us then
+    if redis.pcall('GETRANGE', KEYS[i], 0, 35) == 'lk1:' .. ARGV[2 * i - 1] and tonumber(ARGV[2 * i]) < now_us then
         redis.call('DEL', KEYS[i])
         released = 1
     end
-    answers[at] = released
+    answers[i] = released
 end
 return answers

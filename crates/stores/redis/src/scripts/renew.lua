@@ -9,7 +9,7 @@ local answers = {}
 for i = 1, #KEYS / 2 do
     local holder, floor_key = KEYS[2 * i - 1], KEYS[2 * i]
     local id, lease, number = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
-    local head = redis.pcall('GETRANGE', holder, 0, 52)
+    local head = redis.pcall('GETRANGE', holder, 0, 63)
     if type(head) ~= 'string' then
         answers[i] = -1
     elseif head == 'lk1=' then
@@ -28,7 +28,13 @@ for i = 1, #KEYS / 2 do
                 redis.call('SET', floor_key, string.format('%.0f', number), 'EX', 86400)
             end
         end
-        answers[i] = left
+        -- Never more than its lease, however far the clock went back.
+        local longest = tonumber(string.sub(head, 55, 64)) or lease
+        if lease > longest then
+            redis.call('SETRANGE', holder, 54, string.format('%010.0f', lease))
+            longest = lease
+        end
+        answers[i] = math.min(left, longest)
     end
 end
 return answers

@@ -1,0 +1,5 @@
+//! The Redis store against real servers: the model, other clients' data, faults.
+
+mod cells;
+mod common;
+mod model;
