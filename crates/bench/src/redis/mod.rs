@@ -25,11 +25,11 @@ use tokio::runtime::Runtime;
 
 pub use lanes::run as lanes;
 
-use crate::Outcome;
 use crate::harness::{Arm, Bar, Plan, compare, compare_beside};
 use crate::local::{self, Turns};
 use crate::report::{Figure, Ratio, Report};
 use crate::stats::quantile;
+use crate::{Outcome, machine};
 use lane::{Alone, Own, OwnLeave, SHAPE, Together};
 use pairs::{Bare, Many, One, Ours, Pings};
 use peers::{Peer, Peers};
@@ -50,17 +50,9 @@ struct Bench {
 /// Measures everything; `peers` is where other people's clients are installed.
 pub fn run(plan: Plan, peers: Option<&Path>) -> Outcome<Report> {
     let server = rig::Server::named("redis")?;
-    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?);
-    let url = server.url();
-    let (connection, scripts) = runtime.block_on(async {
-        let mut connection = wire::connect(&url, true).await?;
-        let scripts = Scripts::load(&mut connection).await?;
-        Outcome::Ok((connection, Arc::new(scripts)))
-    })?;
-    let pid = server.identity().ok_or("the server is gone")?.pid;
     // Half a second is what a figure needs at the least; there are many of them.
     let plan = Plan { slice: plan.slice.min(Duration::from_millis(500)), ..plan };
-    let bench = Bench { plan, url, server: pid, runtime, connection, scripts, peers: Peers::in_folder(peers) };
+    let bench = Bench::at(plan, &server, peers)?;
     let mut ratios = bench.one_task()?;
     ratios.extend(bench.many_tasks()?);
     ratios.extend(bench.two_processes()?);
@@ -78,6 +70,18 @@ pub fn run(plan: Plan, peers: Option<&Path>) -> Outcome<Report> {
 }
 
 impl Bench {
+    fn at(plan: Plan, server: &rig::Server, peers: Option<&Path>) -> Outcome<Self> {
+        let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?);
+        let url = server.url();
+        let (connection, scripts) = runtime.block_on(async {
+            let mut connection = wire::connect(&url, true).await?;
+            let scripts = Scripts::load(&mut connection).await?;
+            Outcome::Ok((connection, Arc::new(scripts)))
+        })?;
+        let pid = server.identity().ok_or("the server is gone")?.pid;
+        Ok(Self { plan, url, server: pid, runtime, connection, scripts, peers: Peers::in_folder(peers) })
+    }
+
     fn bare(&self, enter: Own, leave: OwnLeave) -> Bare<Alone> {
         Bare(Alone::new(self.connection.clone(), self.scripts.clone(), enter, leave))
     }
@@ -206,10 +210,33 @@ impl Bench {
     }
 }
 
+/// The hidden mode for a profiler: one side of a comparison alone, for some seconds, on a server of its own.
+fn alone(side: &str, seconds: u64) -> Outcome<()> {
+    let server = rig::Server::named("redis")?;
+    let bench = Bench::at(Plan::QUICK, &server, None)?;
+    let (runtime, keeper) = (bench.runtime.clone(), bench.keeper()?);
+    let mut arm: Box<dyn Arm> = match side {
+        "ours" => Box::new(Many { runtime, client: Ours(keeper) }),
+        "ours-one" => Box::new(One { runtime, client: Ours(keeper) }),
+        "raw" => Box::new(Many { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
+        "raw-one" => Box::new(One { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
+        "turns" => Box::new(Two::ours(Game::Turns, &bench.url, false)?),
+        "ball" => Box::new(Two::ours(Game::Ball, &bench.url, true)?),
+        other => return Err(format!("there is no side `{other}`").into()),
+    };
+    let server_cpu = machine::cpu_of(bench.server)?;
+    let work = arm.run(Duration::from_secs(seconds))?;
+    let server_cpu = machine::cpu_of(bench.server)?.saturating_sub(server_cpu).as_secs_f64() * 1e6;
+    let server_cpu = server_cpu / work.count.max(1) as f64;
+    println!("{side}: {:.1}, processor µs: client {:.1}, server {server_cpu:.1}", work.score, work.cpu_micros());
+    Ok(server.stop()?)
+}
+
 /// The hidden modes.
 pub fn child(args: &[&str]) -> Outcome<()> {
     let game = |mode: &str| if mode == Game::Turns.mode() { Game::Turns } else { Game::Ball };
     match args {
+        ["alone", side, seconds] => alone(side, seconds.parse()?),
         ["token", url, mode, role] => turns::token(url, game(mode), role.parse::<usize>()?.min(1)),
         ["another", url, millis] => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
