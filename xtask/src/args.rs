@@ -47,6 +47,13 @@ impl Args {
         self.words
     }
 
+    /// All that is left, as names; what looks like an option is refused.
+    pub fn names(self) -> Result<Vec<String>, Trouble> {
+        let (options, names) = self.words.into_iter().partition(|word| word.starts_with('-'));
+        Args { task: self.task, words: options }.finish()?;
+        Ok(names)
+    }
+
     /// Refuses what is left.
     pub fn finish(self) -> Result<(), Trouble> {
         match self.words.first() {
@@ -75,6 +82,14 @@ mod tests {
         assert!(args(&["--only"]).list("--only").is_err());
         assert!(args(&["--only="]).list("--only").is_err());
         assert!(args(&[]).list("--only").unwrap().is_none());
+    }
+
+    #[test]
+    fn names_are_what_is_no_option() {
+        let mut words = args(&["a", "--keep", "b"]);
+        assert!(words.flag("--keep"));
+        assert_eq!(words.names().unwrap(), ["a", "b"]);
+        assert!(args(&["a", "--kep"]).names().unwrap_err().to_string().contains("does not take `--kep`"));
     }
 
     #[test]

@@ -45,6 +45,17 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
         "Builds all examples and runs each, without input and with a time limit. One that does not end with 0 is a failure.",
     ),
     (
+        "interop",
+        "let other people's Redis locks and ours want the same keys",
+        "cargo xtask interop [--full] [--stand-in] [--install] [PEER…]",
+        "Installs redis-py, node-redlock and rslock below target/interop, and lets each and ours take the same lock of a\n\
+         Redis of its own: 50 hand-overs between the two sides and a case for everything that can go wrong. Two inside at\n\
+         once, a peer that cannot be installed, or a judge that misses a fault is a failure. interop/README.md says more.\n\n\
+         \x20 --full      hundreds of hand-overs, for every kind of lock\n\
+         \x20 --stand-in  an honest stand-in in our place: is it us or the peer?\n\
+         \x20 --install   let the set-up use sudo",
+    ),
+    (
         "bench",
         "measure",
         "cargo xtask bench [NAME…] [--no-peers]",

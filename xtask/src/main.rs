@@ -7,9 +7,11 @@ mod args;
 mod bench;
 mod examples;
 mod help;
+mod interop;
 mod laws;
 mod licences;
 mod lifecycle;
+mod places;
 mod run;
 mod setup;
 mod test;
@@ -64,6 +66,11 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
             test::test(&options)
         }
         "examples" => args.finish().and_then(|()| examples::examples()),
+        "interop" => {
+            let (full, stand_in) = (args.flag("--full"), args.flag("--stand-in"));
+            let install = args.flag("--install");
+            interop::interop(&interop::Options { full, install, stand_in, peers: args.names()? })
+        }
         "bench" => {
             let without_peers = args.flag("--no-peers");
             let words = args.rest();

@@ -52,7 +52,7 @@ pub fn output(command: &mut Command) -> Result<String, Trouble> {
 }
 
 /// A command as a person would type it.
-fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program()).to_string_lossy();
     let args = command.get_args().map(|arg| arg.to_string_lossy());
     std::iter::once(program).chain(args).collect::<Vec<_>>().join(" ")

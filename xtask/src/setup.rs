@@ -4,26 +4,48 @@
 //! has everything is not touched at all.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use lockkeeper_rig::{SERVERS, Spec, Trouble, program_path};
 
 /// Needed whatever the stores: program, Debian packages, what for.
-const TOOLS: &[(&str, &[&str], &str)] = &[
+const TOOLS: &[Tool] = &[
     ("cc", &["gcc", "libc6-dev"], "SQLite is compiled from its C source"),
     ("sh", &["dash"], "the rig's launcher and reaper"),
     ("git", &["git"], "`cargo xtask tidy` lists the tree with it"),
 ];
+
+/// What the peers of `cargo xtask interop` need besides: program, Debian packages, what for.
+const FOR_PEERS: &[Tool] = &[
+    ("python3", &["python3"], "redis-py, and the judge's stand-in"),
+    (PYTHON_VENV, &["python3-venv"], "redis-py is installed into an environment of its own"),
+    ("node", &["nodejs"], "node-redlock"),
+    ("npm", &["npm"], "node-redlock comes by it"),
+];
+
+/// No program but a module, which Debian has in a package of its own.
+const PYTHON_VENV: &str = "python3 -m venv";
+
+type Tool = (&'static str, &'static [&'static str], &'static str);
 
 const INSTALL: &str = include_str!("install.sh");
 
 /// Makes sure everything is there for these servers, or for all.
 pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Trouble> {
     let all: Vec<&Spec> = SERVERS.iter().collect();
-    let servers = servers.unwrap_or(&all);
-    let missing = missing(servers);
+    ensure(may_use_sudo, TOOLS, servers.unwrap_or(&all))
+}
+
+/// Makes sure that peers can be installed, too.
+pub fn for_peers(may_use_sudo: bool, servers: &[&Spec]) -> Result<(), Trouble> {
+    let tools: Vec<Tool> = TOOLS.iter().chain(FOR_PEERS).copied().collect();
+    ensure(may_use_sudo, &tools, servers)
+}
+
+fn ensure(may_use_sudo: bool, tools: &[Tool], servers: &[&Spec]) -> Result<(), Trouble> {
+    let missing = missing(tools, servers);
     if missing.is_empty() {
-        println!("setup: everything is there ({})", present(servers).join(", "));
+        println!("setup: everything is there ({})", present(tools, servers).join(", "));
         return Ok(());
     }
     let mut packages: Vec<&str> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
@@ -32,9 +54,9 @@ pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Troubl
     let wanted: Vec<&str> = missing.iter().map(|(what, _)| *what).collect();
     println!("setup: missing {}; Debian packages: {}", wanted.join(", "), packages.join(" "));
     install(&packages, may_use_sudo)?;
-    match self::missing(servers).first() {
+    match self::missing(tools, servers).first() {
         None => {
-            println!("setup: everything is there ({})", present(servers).join(", "));
+            println!("setup: everything is there ({})", present(tools, servers).join(", "));
             Ok(())
         }
         Some((what, _)) => Err(Trouble::new(format!("`{what}` is still missing after the installation"))),
@@ -42,16 +64,26 @@ pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Troubl
 }
 
 /// Programs and libraries that are not there, each once, and the Debian packages that bring them.
-fn missing(servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let tools = TOOLS.iter().filter(|(program, ..)| program_path(program).is_none());
+fn missing(tools: &[Tool], servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let tools = tools.iter().filter(|(program, ..)| !is_there(program));
     let tools = tools.map(|(program, packages, _)| (*program, packages.to_vec()));
     let servers = servers.iter().flat_map(|spec| spec.missing()).map(|(what, package)| (what, vec![package]));
     let mut seen = BTreeSet::new();
     tools.chain(servers).filter(|(what, _)| seen.insert(*what)).collect()
 }
 
-fn present(servers: &[&Spec]) -> Vec<String> {
-    let tools = TOOLS.iter().map(|(program, ..)| (*program).to_string());
+fn is_there(program: &str) -> bool {
+    if program != PYTHON_VENV {
+        return program_path(program).is_some();
+    }
+    // Debian has `venv` everywhere; what the package brings is what makes one with pip.
+    let mut asked = Command::new("python3");
+    asked.args(["-c", "import venv, ensurepip"]).stdin(Stdio::null()).stderr(Stdio::null());
+    asked.status().is_ok_and(|status| status.success())
+}
+
+fn present(tools: &[Tool], servers: &[&Spec]) -> Vec<String> {
+    let tools = tools.iter().map(|(program, ..)| (*program).to_string());
     let versions = |spec: &&Spec| format!("{} {}", spec.name, spec.installed_version().unwrap_or_default());
     tools.chain(servers.iter().filter(|spec| spec.is_shared()).map(versions)).collect()
 }
@@ -151,7 +183,7 @@ mod tests {
         let library = || Some(Library { file: "no/such.so", package: "libnone", leaves: &[] });
         let spec = |library| Spec { program: GONE, package: "none", library, ..example() };
         let (one, two) = (spec(None), spec(library()));
-        let servers: Vec<_> = missing(&[&one, &two, &two])
+        let servers: Vec<_> = missing(TOOLS, &[&one, &two, &two])
             .into_iter()
             .filter(|(what, _)| TOOLS.iter().all(|(tool, ..)| tool != what))
             .collect();

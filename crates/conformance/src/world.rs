@@ -72,7 +72,7 @@ impl World {
         let url = match rig::shared(server) {
             Ok(Shared::Up(entry)) => entry.url,
             Ok(Shared::LeftOut(why)) => {
-                let nobody = Self::new(server, || std::future::pending());
+                let nobody = Self::new(server, std::future::pending);
                 return nobody.with(|inner| inner.left_out = Some(why));
             }
             Err(trouble) => panic!("{trouble}"),

@@ -69,7 +69,7 @@ pub enum Standing {
     Waiting {
         /// How many claims are ahead.
         ahead: u32,
-        /// The one rival whose leaving is the only news, if there is one.
+        /// The one rival whose leaving is the only news, if there is one and the store waits by watching it.
         behind: Option<u64>,
         /// When the line may move by itself because a claim ahead runs out, if the store knows.
         moves_in: Option<Duration>,

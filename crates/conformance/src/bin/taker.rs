@@ -2,7 +2,7 @@
 //!
 //! `taker URL NAME LEASE_MS KIND` says `held TOKEN`, and `lost …` if it is. Orders: `check` says `held: yes|no`;
 //! `fence` enters the fence of the cell of that name, `write VALUE` writes behind it, and both say how that went;
-//! `release` releases and says how that went; `count N FILE` takes the lock N times and counts in a file.
+//! `release` releases and says how that went, `take` takes it again and says `held TOKEN`; `count N FILE` takes the lock N times and counts in a file.
 
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Ok(()) => println!("release: ok"),
                 Err(error) => println!("release: {} {error}", error.kind().as_str()),
             },
+            (["take"], None) => held = Some(take(&lock).await?),
             (["count", rounds, file], hold) => {
                 drop(hold);
                 for _ in 0..rounds.parse()? {

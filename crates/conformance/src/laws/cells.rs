@@ -269,7 +269,7 @@ fn random_action(dice: &mut fastrand::Rng, versions: Option<(u64, u64)>) -> (Cel
 fn shape(standing: lockkeeper_core::Result<Standing>) -> String {
     match standing {
         Ok(Standing::Held { .. }) => "held".into(),
-        Ok(Standing::Waiting { ahead, behind, .. }) => format!("waiting behind {ahead}, rival {}", behind.is_some()),
+        Ok(Standing::Waiting { ahead, .. }) => format!("waiting behind {ahead}"),
         Ok(Standing::Refused { .. }) => "refused".into(),
         Err(error) => format!("{:?}", error.kind()),
     }

@@ -70,16 +70,14 @@ impl Many for Lane {
     async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
         let write = Write::of(&questions);
         let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
-        let mut given = match answers.next().filter(|_| write.gives > 0) {
-            Some(Value::Array(given)) => given,
-            // The server does not know the script, or refused it: each of them is tried by itself.
-            _ if write.gives > 0 => vec![Value::Int(0); write.gives],
-            first => {
-                answers = first.into_iter().chain(answers).collect::<Vec<_>>().into_iter();
-                Vec::new()
-            }
+        // A server that does not know the script, or refused it: then each of them is tried by itself.
+        let mut given = Vec::new();
+        if write.gives > 0
+            && let Some(Value::Array(answers)) = answers.next()
+        {
+            given = answers;
         }
-        .into_iter();
+        let mut given = given.into_iter();
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();

@@ -230,18 +230,18 @@ fn claim_view(hub: &Hub, now_ms: u64, claim: &Value) -> Option<ClaimView> {
         Number::Told(number) => Some(number),
         _ => stored,
     };
-    let since = whole(6).filter(|since| *since > 0 && state == ClaimState::Holding);
+    let since = whole(5).filter(|since| *since > 0 && state == ClaimState::Holding);
     let ago = |at: u64| Duration::from_millis(now_ms.saturating_sub(at));
     Some(ClaimView {
         id,
-        owner: owner_of(text(8)?),
+        owner: owner_of(text(7)?),
         weight: u32::try_from(whole(2)?).ok()?,
         state,
         token: told.and_then(Token::of_number).filter(|_| state != ClaimState::Waiting),
-        age: Some(ago(whole(5)?)),
+        age: Some(ago(whole(4)?)),
         held_for: since.map(ago),
-        lease_left: Duration::from_millis(whole(7)?),
-        note: text(9)?.to_vec(),
+        lease_left: Duration::from_millis(whole(6)?),
+        note: text(8)?.to_vec(),
     })
 }
 

@@ -189,7 +189,9 @@ impl Redis {
         let mut told_until = None;
         loop {
             if told_until.is_none_or(|until| tokio::time::Instant::now() >= until) {
-                self.link.run(&OBSERVE, &keys.all(), &[self.hub.channel().as_bytes(), ms.as_bytes()]).await?;
+                self.link
+                    .run(&OBSERVE, &[keys.line.as_bytes()], &[self.hub.channel().as_bytes(), ms.as_bytes()])
+                    .await?;
                 told_until = Some(tokio::time::Instant::now() + OBSERVED_FOR / 2);
             }
             let line = look::line(&self.link, &self.hub, lock).await?;
@@ -221,7 +223,10 @@ impl Store for Redis {
             let keys = Arc::new(Keys::of(lock));
             // Known before it asks: should nobody wait for the answer, its leave says that nobody was told a number.
             let question = self.hub.asks(claim.id);
-            let standing = match self.take(lock, &keys, claim).await {
+            // One that asked before may stand in the line, and must not stand twice.
+            let first_question = question == 1;
+            let taken = if first_question { self.take(lock, &keys, claim).await } else { Ok(None) };
+            let standing = match taken {
                 Ok(None) => self.enter_line(lock, &keys, claim, question).await,
                 Ok(Some(held)) => Ok(held),
                 Err(error) => Err(error),

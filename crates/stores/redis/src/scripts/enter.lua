@@ -2,7 +2,7 @@
 --
 -- Answers: H number left-ms · W ahead moves-in-ms age-behind-another-ms · R retry-ms · M kind capacity · G weight.
 
-local id, wanted_kind, weight, wanted_capacity = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local kind, weight, capacity = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, waiting_lease, patience = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local channel, question, owner, note = ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
 -- The number its holder was told already, if it was.
@@ -15,65 +15,73 @@ end
 
 begin()
 
-if kind and (kind ~= wanted_kind or capacity ~= wanted_capacity) then return answer('M', kind, capacity) end
+if summary and (summary[KIND] ~= kind or summary[CAPACITY] ~= capacity) then
+    return answer('M', summary[KIND], summary[CAPACITY])
+end
 
-local claim = load(id)
-if claim then
-    if weight > claim.weight then return answer('G', claim.weight) end
-    if claim.state == 'left' then
-        return answer('R', math.max(0, tonumber(redis.call('ZSCORE', inside, id) or now) - now))
+local is_new = not own_claim
+local rank = 0
+if own_claim then
+    if weight > own_claim[WEIGHT] then return answer('G', own_claim[WEIGHT]) end
+    if own_claim[STATE] == 'left' then
+        return answer('R', math.max(0, (tonumber(redis.call('ZSCORE', inside, own)) or now) - now))
     end
-    changed = changed or claim.weight ~= weight or claim.note ~= note
-    if claim.state == 'in' then used = used - claim.weight + weight end
-    claim.weight, claim.note = weight, note
-    save(id, claim)
-    admit(id)
-    claim = load(id)
+    changed = changed or own_claim[WEIGHT] ~= weight or own_claim[NOTE] ~= note
+    if own_claim[STATE] == 'in' then summary[USED] = summary[USED] - own_claim[WEIGHT] + weight end
+    own_claim[WEIGHT], own_claim[NOTE] = weight, note
+    admit()
 elseif patience == 'present' then
     return answer('R', -1)
 else
-    kind, capacity = wanted_kind, wanted_capacity
-    claim = {
-        state = 'waiting', weight = weight, lease = lease, number = 0, order = order + 1, entered = now, since = 0, channel = channel,
-        question = question, owner = owner, note = note,
-    }
-    local fits = not taken_by_another and used + weight <= capacity and redis.call('EXISTS', waiting) == 0
-    if fits then
-        claim.state, claim.number = 'in', next_number()
-        used = used + weight
-        redis.call('ZADD', inside, now, id)
-    elseif patience == 'now' then
-        return answer('R', moves_in(id))
-    else
-        redis.call('ZADD', waiting, order + 1, id)
-        redis.call('ZADD', ends, now, id)
-    end
-    order = order + 1
+    local fits = not taken_by_another and (not summary or (summary[WAIT] == 0 and summary[USED] + weight <= capacity))
+    if not fits and patience == 'now' then return answer('R', moves_in()) end
+    begin_line(kind, capacity)
+    summary[ORDER] = summary[ORDER] + 1
+    own_claim = { 'waiting', weight, lease, 0, now, 0, channel, question, owner, note }
     changed = true
+    if fits then
+        own_claim[STATE], own_claim[NUMBER] = 'in', next_number()
+        put_inside(own, own_claim, now + lease)
+    else
+        redis.call('ZADD', waiting, summary[ORDER], own)
+        rank, summary[WAIT] = summary[WAIT], summary[WAIT] + 1
+    end
 end
 
-if claim.state == 'in' then
-    if claim.number == 0 then claim.number = told > 0 and told or next_number() end
-    claim.lease = math.max(claim.lease, lease)
-    if claim.since == 0 then claim.since = now end
-    local until_ms = math.max(tonumber(redis.call('ZSCORE', inside, id) or now), now + lease)
-    redis.call('ZADD', inside, until_ms, id)
-    save(id, claim)
-    return answer('H', whole(claim.number), left_of(claim, until_ms))
+if own_claim[STATE] == 'in' then
+    if own_claim[NUMBER] == 0 then own_claim[NUMBER] = told > 0 and told or next_number() end
+    if own_claim[SINCE] == 0 then own_claim[SINCE] = now end
+    own_claim[LEASE] = math.max(own_claim[LEASE], lease)
+    local until_ms = now + lease
+    if not is_new then
+        until_ms = math.max(tonumber(redis.call('ZSCORE', inside, own)) or now, until_ms)
+        redis.call('ZADD', inside, until_ms, own)
+        ends_at(until_ms)
+    end
+    save(own, own_claim)
+    return answer('H', whole(own_claim[NUMBER]), left_of(own_claim, until_ms))
 end
 
 if patience == 'now' then
-    local retry = moves_in(id)
-    drop(id, claim)
-    admit(nil)
+    local retry = moves_in()
+    drop(own, own_claim)
+    admit()
     return answer('R', retry)
 end
 
-local until_ms = math.max(tonumber(redis.call('ZSCORE', ends, id) or now), now + waiting_lease)
-redis.call('ZADD', ends, until_ms, id)
-claim.channel, claim.question = channel, question
-save(id, claim)
-local rank = redis.call('ZRANK', waiting, id)
-local ahead = redis.call('ZCARD', inside) + rank + (taken_by_another and 1 or 0)
-local age = (taken_by_another and rank == 0) and (now - claim.entered) or -1
-return answer('W', ahead, moves_in(id), age)
+local until_ms = now + waiting_lease
+if not is_new then
+    until_ms = math.max(tonumber(redis.call('ZSCORE', ends, own)) or now, until_ms)
+    rank = redis.call('ZRANK', waiting, own) or 0
+end
+redis.call('ZADD', ends, until_ms, own)
+if is_new and summary[WAIT] == 1 then
+    lives_on(waiting)
+    lives_on(ends)
+end
+ends_at(until_ms)
+own_claim[CHANNEL], own_claim[QUESTION] = channel, question
+save(own, own_claim)
+local ahead = summary[IN] + rank + (taken_by_another and 1 or 0)
+local age = (taken_by_another and rank == 0) and (now - own_claim[ENTERED]) or -1
+return answer('W', ahead, moves_in(), age)

@@ -3,23 +3,26 @@
 -- ARGV: id, keep (`none`, `for`, `lease`), keep-ms, number: the token's number if the caller knows it, `-` if nobody was
 -- ever told it, `?` if somebody may have been. Answers R (it was there) or N.
 
-local id, keep, keep_ms, told = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local keep, keep_ms, told = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 begin()
 
 local function leave()
-    if taken_by_another and held and string.sub(held, 1, 36) == FAST .. id then
+    if taken_by_another and held and string.sub(held, 1, 36) == FAST .. own then
         -- A fast-lane hold in front of a line of another kind.
         redis.call('DEL', holder)
         taken_by_another, changed = false, true
         return 'R'
     end
-    local claim = load(id)
+    local claim = own_claim
     if not claim then return 'N' end
-    local was_left, is_in = claim.state == 'left', claim.state ~= 'waiting'
-    local until_ms = is_in and tonumber(redis.call('ZSCORE', inside, id)) or now
+    local was_left, is_in = claim[STATE] == 'left', claim[STATE] ~= 'waiting'
+    local until_ms = now
+    if is_in and (keep == 'lease' or was_left or claim[NUMBER] == 0) then
+        until_ms = tonumber(redis.call('ZSCORE', inside, own)) or now
+    end
     if is_in and not was_left and told ~= '-' then
-        local known = tonumber(told) or claim.number
+        local known = tonumber(told) or claim[NUMBER]
         -- Nobody here knows what number its holder was told, but it was before its time was over.
         if known == 0 then known = until_ms * 1000 end
         raise_floor(known)
@@ -27,17 +30,19 @@ local function leave()
     local kept_until = now
     if keep == 'for' then kept_until = now + keep_ms elseif keep == 'lease' then kept_until = until_ms end
     if kept_until <= now or not is_in then
-        drop(id, claim)
+        drop(own, claim)
     else
-        claim.state = 'left'
-        save(id, claim)
-        redis.call('ZADD', inside, was_left and math.min(until_ms, kept_until) or kept_until, id)
+        if was_left then kept_until = math.min(until_ms, kept_until) end
+        claim[STATE] = 'left'
+        save(own, claim)
+        redis.call('ZADD', inside, kept_until, own)
+        ends_at(kept_until)
         changed = true
     end
     return was_left and 'N' or 'R'
 end
 
 local answer = leave()
-admit(nil)
+admit()
 conclude()
 return answer

@@ -1,15 +1,20 @@
--- The line of one lock, and what all scripts that change it share. Joined in front of `enter`, `leave`, `renew`, `observe`.
+-- The line of one lock, and what all scripts that change it share. Joined in front of `enter`, `leave`, `prolong`.
 --
 -- Who is in: the claims in `:in`, but only while the holder key has our marker. The marker keeps every `SET NX` out, of
 -- the fast lane and of other clients alike, for as long as any claim of the line lives. Those that wait are in `:wait`, in
 -- order. Weights are at least 1, so those in are always the first of the line: nobody is in behind one that waits.
 --
--- Surprise: numbers (tokens) are given when a claim comes in, not when it joins, because a fast-lane claim may have been
--- in between.
+-- Surprises: numbers (tokens) are given when a claim comes in, not when it joins, because a fast-lane claim may have been
+-- in between. And no call looks at the whole line: what it needs to know of it stands in one summary.
 
 local holder, line, waiting, inside, ends, floor_key = unpack(KEYS, 1, 6)
+local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
-local DAY_S, LINGER_MS, SWEEP_MAX = 86400, 60000, 1000
+local DAY_S, LINGER_MS, SWEEP_MAX, NEVER = 86400, 60000, 1000, 9e15
+-- The summary of a line: `soonest` is no later than the end of any claim of it, `latest` no earlier.
+local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, TILL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+-- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
+local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
@@ -17,55 +22,79 @@ local now = math.floor(now_us / 1000)
 
 -- Everything is read before anything is written: a key of another type stops the script here.
 local held = redis.call('GET', holder)
-local fields = redis.call('HMGET', line, 'kind', 'capacity', 'used', 'last', 'order', 'till', 'eyes')
+local stored = redis.call('HMGET', line, 'line', 'eyes', own)
+local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
-local head = redis.call('ZRANGE', waiting, 0, 0)[1]
-local over_in = redis.call('ZRANGEBYSCORE', inside, '-inf', now, 'LIMIT', 0, SWEEP_MAX)
-local over_waiting = redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, SWEEP_MAX)
-
-local kind, capacity = fields[1], tonumber(fields[2])
-local used, last, order = tonumber(fields[3]) or 0, tonumber(fields[4]) or 0, tonumber(fields[5]) or 0
-local till, eyes = tonumber(fields[6]) or 0, fields[7]
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
 local changed = false
+
+local function read(packed, last)
+    if not packed then return nil end
+    local fine, values = pcall(cmsgpack.unpack, packed)
+    if not fine or type(values) ~= 'table' or values[last] == nil then
+        error('lockkeeper:foreign a record of the line cannot be read')
+    end
+    return values
+end
+
+local summary = read(stored[1], TILL)
+local own_claim = read(stored[3], NOTE)
 
 local function whole(number)
     return string.format('%.0f', number)
 end
 
-local function damaged()
-    error('lockkeeper:foreign a record of the line cannot be read')
-end
-
 local function load(id)
-    local packed = redis.call('HGET', line, id)
-    if not packed then return nil end
-    local fine, claim = pcall(cmsgpack.unpack, packed)
-    if not fine or type(claim) ~= 'table' or not claim.weight then damaged() end
-    return claim
+    if id == own then return own_claim end
+    return read(redis.call('HGET', line, id), NOTE)
 end
 
 local function save(id, claim)
+    if id == own then own_claim = claim end
     redis.call('HSET', line, id, cmsgpack.pack(claim))
+end
+
+-- A sorted set that was empty has come back without its end.
+local function lives_on(key)
+    if summary[TILL] > 0 then redis.call('PEXPIREAT', key, whole(summary[TILL])) end
+end
+
+local function ends_at(until_ms)
+    summary[SOONEST] = math.min(summary[SOONEST], until_ms)
+    summary[LATEST] = math.max(summary[LATEST], until_ms)
+end
+
+local function begin_line(kind, capacity)
+    if summary then return end
+    -- What an earlier line may have left, should the server have dropped a part of it.
+    redis.call('DEL', waiting, inside, ends)
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }
+end
+
+local function put_inside(id, claim, until_ms)
+    redis.call('ZADD', inside, until_ms, id)
+    if summary[IN] == 0 then lives_on(inside) end
+    summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
+    ends_at(until_ms)
 end
 
 -- Takes a claim out, wherever it stands.
 local function drop(id, claim)
     if redis.call('ZREM', inside, id) == 1 then
-        used = used - claim.weight
+        summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
     else
-        redis.call('ZREM', waiting, id)
+        summary[WAIT] = summary[WAIT] - redis.call('ZREM', waiting, id)
         redis.call('ZREM', ends, id)
     end
     redis.call('HDEL', line, id)
+    if id == own then own_claim = nil end
     changed = true
 end
 
 local function drop_all(ids)
     for _, id in ipairs(ids) do
-        local claim = load(id)
-        drop(id, claim or { weight = 0 })
+        drop(id, load(id) or { [WEIGHT] = 0 })
     end
 end
 
@@ -77,25 +106,22 @@ local function raise_floor(number)
     end
 end
 
--- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
-local function left_of(claim, until_ms)
-    return math.min(until_ms - now, claim.lease)
+local function next_number()
+    local number = math.max(now_us, summary[LAST] + 1, floor + 1)
+    summary[LAST] = number
+    if number > now_us then raise_floor(number) end
+    return number
 end
 
-local function next_number()
-    last = math.max(now_us, last + 1, floor + 1)
-    if last > now_us then raise_floor(last) end
-    return last
+-- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
+local function left_of(claim, until_ms)
+    return math.min(until_ms - now, claim[LEASE])
 end
 
 -- A fast-lane hold comes into the line as it is: same id, same time left.
 local function import(record)
     local id, number, lease, length, owner_and_note = string.match(record, '^lk1:(%x+):([%d ]+):(%d+):(%d+):(.*)$')
-    if not id then
-        taken_by_another = true
-        return
-    end
-    if kind and not (kind == 'mutex' and capacity == 1) then
+    if not id or (summary and not (summary[KIND] == 'mutex' and summary[CAPACITY] == 1)) then
         taken_by_another = true
         return
     end
@@ -103,57 +129,73 @@ local function import(record)
     if left < 0 then left = tonumber(lease) end
     number, length = tonumber(number) or 0, tonumber(length)
     local since = number > 0 and math.floor(number / 1000) or math.min(now, now + left - lease)
-    kind, capacity, used = 'mutex', 1, 1
-    save(id, {
-        state = 'in', weight = 1, lease = tonumber(lease), number = number, order = 0, entered = since, since = since, channel = '',
-        question = 0, owner = string.sub(owner_and_note, 1, length), note = string.sub(owner_and_note, length + 1),
-    })
-    redis.call('ZADD', inside, now + left, id)
+    begin_line('mutex', 1)
+    local claim = {
+        'in', 1, tonumber(lease), number, since, since, '', 0,
+        string.sub(owner_and_note, 1, length), string.sub(owner_and_note, length + 1),
+    }
+    save(id, claim)
+    put_inside(id, claim, now + left)
 end
 
--- Everybody who fits comes in, in order; all but `own` are told.
-local function admit(own)
-    while not taken_by_another do
+-- Everybody who fits comes in, in order; all but our own claim are told.
+local function admit()
+    while summary and summary[WAIT] > 0 and summary[USED] < summary[CAPACITY] and not taken_by_another do
         local first = redis.call('ZRANGE', waiting, 0, 0)[1]
-        if not first then return end
-        local claim = load(first)
-        if not claim then damaged() end
-        if used + claim.weight > capacity then return end
+        local claim = first and load(first)
+        if not claim then
+            -- The server dropped a part of the line: those who waited there ask again.
+            redis.call('DEL', waiting, ends)
+            summary[WAIT] = 0
+            return
+        end
+        if summary[USED] + claim[WEIGHT] > summary[CAPACITY] then return end
         local until_ms = tonumber(redis.call('ZSCORE', ends, first)) or now
         redis.call('ZREM', waiting, first)
         redis.call('ZREM', ends, first)
-        redis.call('ZADD', inside, until_ms, first)
-        used = used + claim.weight
-        claim.state, claim.number = 'in', next_number()
+        summary[WAIT] = summary[WAIT] - 1
+        put_inside(first, claim, until_ms)
+        claim[STATE], claim[NUMBER] = 'in', next_number()
         save(first, claim)
         changed = true
-        if first ~= own and claim.channel ~= '' then
+        if first ~= own and claim[CHANNEL] ~= '' then
             local left = math.max(0, until_ms - now)
-            local news = table.concat({ first, whole(claim.number), whole(left), claim.question }, ' ')
-            redis.call('PUBLISH', claim.channel, news)
+            local news = table.concat({ first, whole(claim[NUMBER]), whole(left), claim[QUESTION] }, ' ')
+            redis.call('PUBLISH', claim[CHANNEL], news)
         end
+    end
+end
+
+-- Those whose time is over go: whoever comes by takes them out.
+local function sweep()
+    if not summary or now < summary[SOONEST] then return end
+    for _, key in ipairs({ inside, ends }) do
+        drop_all(redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, SWEEP_MAX))
+    end
+    summary[SOONEST] = NEVER
+    for _, key in ipairs({ inside, ends }) do
+        local first = tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+        if first and first < summary[SOONEST] then summary[SOONEST] = first end
     end
 end
 
 -- Finds out who is in, and takes out those whose time is over.
 local function begin()
-    if held ~= MARKER then
+    if summary and held ~= MARKER and summary[IN] > 0 then
         -- Nobody of the line is in without the marker, whatever took it away.
-        over_in = redis.call('ZRANGE', inside, 0, -1)
+        drop_all(redis.call('ZRANGE', inside, 0, -1))
+        summary[IN], summary[USED] = 0, 0
     end
-    drop_all(over_in)
-    drop_all(over_waiting)
-    if redis.call('EXISTS', inside, waiting) == 0 then
-        kind, capacity, used = nil, nil, 0
+    sweep()
+    if summary and summary[IN] == 0 and summary[WAIT] == 0 then
+        raise_floor(summary[LAST])
+        summary = nil
     end
+    if not summary then own_claim = nil end
     if held and held ~= MARKER then
         if string.sub(held, 1, 4) == FAST then import(held) else taken_by_another = true end
     end
-    if head then admit(nil) end
-end
-
-local function largest(key)
-    return tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]) or 0
+    admit()
 end
 
 -- Those who observe the line are told that it changed.
@@ -168,37 +210,31 @@ end
 -- Writes down what is left of the line, and sets the marker to live as long as it does.
 local function conclude()
     if changed and eyes then tell_observers() end
-    if redis.call('EXISTS', inside, waiting) == 0 then
-        raise_floor(last)
+    if not summary or (summary[IN] == 0 and summary[WAIT] == 0) then
+        if summary then raise_floor(summary[LAST]) end
         if eyes then
-            redis.call('HDEL', line, 'kind', 'capacity', 'used', 'last', 'order')
-        else
+            redis.call('HDEL', line, 'line')
+        elseif stored[1] or summary then
             redis.call('DEL', line)
         end
-        if not taken_by_another then redis.call('DEL', holder) end
+        if (held or summary) and not taken_by_another then redis.call('DEL', holder) end
         return
     end
-    redis.call('HSET', line, 'kind', kind, 'capacity', capacity, 'used', used, 'last', whole(last), 'order', order)
-    local lives_until = math.max(largest(inside), largest(ends))
-    if lives_until > till then
-        till = lives_until + LINGER_MS
-        redis.call('HSET', line, 'till', whole(till))
-        for _, key in ipairs({ line, waiting, inside, ends }) do redis.call('PEXPIREAT', key, whole(till)) end
-    else
-        -- A sorted set that was empty has come back without its end.
-        for _, key in ipairs({ waiting, inside, ends }) do
-            if redis.call('PTTL', key) == -1 then redis.call('PEXPIREAT', key, whole(till)) end
-        end
+    if summary[LATEST] > summary[TILL] then
+        summary[TILL] = summary[LATEST] + LINGER_MS
+        for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
     end
+    redis.call('HSET', line, 'line', cmsgpack.pack(summary))
+    if stored[1] == false or stored[1] == nil then lives_on(line) end
     if not taken_by_another then
-        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(lives_until, now + 1)))
+        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(summary[LATEST], now + 1)))
     end
 end
 
 -- When the line may move by itself: a claim that is in ends, or the first that waits does.
-local function moves_in(own)
-    local soonest = tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2])
-    local first = redis.call('ZRANGE', waiting, 0, 0)[1]
+local function moves_in()
+    local soonest = summary and tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2])
+    local first = summary and redis.call('ZRANGE', waiting, 0, 0)[1]
     if first and first ~= own then
         local first_ends = tonumber(redis.call('ZSCORE', ends, first))
         if first_ends and (not soonest or first_ends < soonest) then soonest = first_ends end

@@ -49,7 +49,7 @@ script!(
 );
 script!(
     /// An observer wants to be told.
-    OBSERVE = "line.lua" "observe.lua"
+    OBSERVE = "observe.lua"
 );
 script!(
     /// Fast-lane holds are released.

@@ -1,6 +1,9 @@
--- An observer wants to be told of changes for a while. ARGV: its channel, for how many ms.
+-- An observer wants to be told of changes for a while. KEYS: line. ARGV: its channel, for how many ms.
 
+local clock = redis.call('TIME')
+local now = math.floor((clock[1] * 1000000 + clock[2]) / 1000)
 local watching = {}
+local eyes = redis.call('HGET', KEYS[1], 'eyes')
 if eyes then
     local fine, known = pcall(cmsgpack.unpack, eyes)
     if fine and type(known) == 'table' then
@@ -10,6 +13,6 @@ if eyes then
     end
 end
 watching[ARGV[1]] = now + tonumber(ARGV[2])
-redis.call('HSET', line, 'eyes', cmsgpack.pack(watching))
-if redis.call('PTTL', line) < tonumber(ARGV[2]) then redis.call('PEXPIRE', line, ARGV[2]) end
+redis.call('HSET', KEYS[1], 'eyes', cmsgpack.pack(watching))
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1

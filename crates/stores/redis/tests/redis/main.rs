@@ -2,4 +2,5 @@
 
 mod cells;
 mod common;
+mod crowd;
 mod model;

@@ -1,0 +1,98 @@
+//! The peers: how each is installed from its registry, and how it is started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lockkeeper_rig::{Trouble, program_path};
+use serde_json::Value;
+
+use super::party::Program;
+use crate::places::{Places, said};
+use crate::run;
+
+/// A client that takes part.
+pub struct Peer {
+    pub name: &'static str,
+    install: fn(&Places) -> Result<Program, Trouble>,
+}
+
+/// All of them.
+pub const PEERS: &[Peer] = &[
+    Peer { name: "redis-py", install: redis_py },
+    Peer { name: "node-redlock", install: node_redlock },
+    Peer { name: "rslock", install: rslock },
+];
+
+/// Installs a peer; how to start it.
+pub fn installed(peer: &Peer, places: &Places) -> Result<Program, Trouble> {
+    (peer.install)(places).map_err(|trouble| {
+        Trouble::new(format!("`{}` cannot be installed: {trouble}", peer.name))
+            .hint("it comes from its registry by the machine's own configuration of pip, npm or cargo")
+    })
+}
+
+/// What a program says that it is: name and version, and what it stands on.
+pub fn version(program: &Program) -> Result<String, Trouble> {
+    said(program.command().arg("--version"))
+}
+
+/// The judge's own stand-in, which needs nothing but Python.
+pub fn stand_in(places: &Places) -> Result<Program, Trouble> {
+    let python = program_path("python3").ok_or_else(|| Trouble::new("there is no `python3`"))?;
+    Ok(plain("stand-in", python, &[places.source.join("stand-in/peer.py")]))
+}
+
+/// Ours: alone, and sharing through the command line.
+pub fn ours(places: &Places) -> Result<(Program, Program), Trouble> {
+    let mut command = run::cargo();
+    command.args(["build", "--quiet", "--locked", "--message-format=json"]);
+    command.args(["--package", "lockkeeper-conformance", "--bin", "taker"]);
+    command.args(["--package", "lockkeeper-cli", "--bin", "lockkeeper"]);
+    let said = run::output(&mut command)?;
+    let built = |name: &str| {
+        let found = said.lines().find_map(|line| program_in(line, name));
+        found.ok_or_else(|| Trouble::new(format!("cargo did not say where it built `{name}`")))
+    };
+    let shell = program_path("sh").ok_or_else(|| Trouble::new("there is no `sh`"))?;
+    let mut alone = plain("ours", built("taker")?, &[]);
+    let mut sharing = plain("ours", shell, &[places.source.join("ours/shared.sh")]);
+    sharing.env.push(("LOCKKEEPER_PROGRAM", built("lockkeeper")?.into()));
+    for program in [&mut alone, &mut sharing] {
+        program.url_tail = "/?prefix=";
+        program.mark = Some(b"lk1");
+    }
+    Ok((alone, sharing))
+}
+
+/// The program of this name that one line of cargo's messages is about, if it is about it.
+fn program_in(line: &str, name: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let program = message["executable"].as_str()?;
+    (message["target"]["name"] == name).then(|| PathBuf::from(program))
+}
+
+fn plain(name: &str, program: PathBuf, before: &[PathBuf]) -> Program {
+    let before: Vec<OsString> = before.iter().map(|path| path.clone().into()).collect();
+    let (after, env) = (Vec::new(), Vec::new());
+    Program { name: name.to_string(), program, before, after, env, url_tail: "", mark: None, endless: false }
+}
+
+fn redis_py(places: &Places) -> Result<Program, Trouble> {
+    let folder = places.pip("redis-py")?;
+    let mut program = plain("redis-py", folder.join("bin/python"), &[places.source.join("redis-py/peer.py")]);
+    program.endless = true;
+    Ok(program)
+}
+
+fn node_redlock(places: &Places) -> Result<Program, Trouble> {
+    let folder = places.npm("node-redlock")?;
+    let node = program_path("node").ok_or_else(|| Trouble::new("there is no `node`"))?;
+    let mut program = plain("node-redlock", node, &[places.source.join("node-redlock/peer.js")]);
+    program.env.push(("NODE_PATH", folder.join("node_modules").into()));
+    Ok(program)
+}
+
+fn rslock(places: &Places) -> Result<Program, Trouble> {
+    let folder = places.cargo("rslock", &[])?;
+    Ok(plain("rslock", folder.join("debug/rslock-peer"), &[]))
+}
