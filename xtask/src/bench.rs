@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 
-use lockkeeper_rig::Trouble;
+use lockkeeper_rig::{SERVERS, Spec, Trouble};
 
 use crate::places::Places;
-use crate::run;
+use crate::{run, setup};
 
 /// Runs the program that measures.
 pub fn bench(words: Vec<String>) -> Result<(), Trouble> {
@@ -41,6 +41,8 @@ pub fn wants_peers(words: &[String]) -> bool {
 }
 
 fn install() -> Result<PathBuf, Trouble> {
+    let redis: Vec<&Spec> = SERVERS.iter().filter(|spec| spec.name == "redis").collect();
+    setup::for_peers(false, &redis)?;
     let places = Places::new("bench/peers", "peers")?;
     places.cargo("rslock", &["--release"])?;
     places.npm("node-redlock")?;
