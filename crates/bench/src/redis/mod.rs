@@ -118,7 +118,7 @@ impl Bench {
         let gathered = Together::new(self.connection.clone(), self.scripts.clone(), SHAPE);
         let mut gathered = Many { runtime: runtime(), client: Bare(gathered) };
         let mut plain = Many { runtime: runtime(), client: self.bare(Own::Set, OwnLeave::Delete) };
-        let (unit, plain_name) = ("pairs/s", "the bare pair without tokens");
+        let (unit, plain_name) = ("pairs/s", "the bare pair without tokens, nodelay");
         let row = |what, against, bar, found| Ratio { what, against, unit, bar, found };
         let what = "lock + release of 64 tasks, a name each, with tokens";
         let found = compare(&mut ours, &mut same, self.plan)?;
@@ -127,6 +127,11 @@ impl Bench {
         let mut beside = Vec::new();
         let found_gathered = compare_beside(&found, &mut gathered, &mut plain, self.plan)?;
         beside.push(row("a bare client that gathers, 64 tasks, with tokens", plain_name, None, found_gathered));
+        let nagle = self.runtime.block_on(wire::connect(&self.url, false))?;
+        let nagle = Bare(Alone::new(nagle, self.scripts.clone(), Own::Set, OwnLeave::Delete));
+        let mut nagle = Many { runtime: runtime(), client: nagle };
+        let found_nagle = compare_beside(&found, &mut nagle, &mut plain, self.plan)?;
+        beside.push(row("the bare pair without tokens, Nagle's algorithm on", plain_name, None, found_nagle));
         let peers = [
             (Peer::Rslock, "rslock, 64 tasks, without tokens"),
             (Peer::NodeRedlock, "node-redlock, 64 tasks, without tokens"),
