@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use redis::AsyncCommands;
 use rslock::{Lock, LockError, LockManager};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
@@ -16,7 +17,8 @@ const PAIRS: usize = 64;
 const TURNS: usize = 8;
 const LEASE: Duration = Duration::from_secs(30);
 const HELD_FOR: Duration = Duration::from_millis(4);
-const REST: Duration = Duration::from_millis(1);
+const LOOKS_EVERY_S: f64 = 0.2;
+const SIGNAL: &str = "ball-taken";
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,7 +41,7 @@ fn main() -> Outcome<()> {
         let said = match mode.as_str() {
             "pairs" => pairs(&runtime, &manager, length)?.to_string(),
             "turns" => turns(&runtime, &manager, length)?,
-            "ball" => ball(&runtime, &manager, length)?,
+            "ball" => ball(&runtime, &manager, url, length)?,
             other => return Err(format!("there is no mode `{other}`").into()),
         };
         println!("{} {said}", nanos(ClockId::ProcessCPUTime) - cpu);
@@ -99,18 +101,27 @@ fn turns(runtime: &Runtime, manager: &Arc<LockManager>, length: Duration) -> Out
     })
 }
 
-fn ball(runtime: &Runtime, manager: &Arc<LockManager>, length: Duration) -> Outcome<String> {
+fn ball(runtime: &Runtime, manager: &Arc<LockManager>, url: &str, length: Duration) -> Outcome<String> {
     let end = Instant::now() + length;
-    let manager = manager.clone();
+    let (manager, client, me) = (manager.clone(), redis::Client::open(url)?, std::process::id());
     let player = runtime.spawn(async move {
+        let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        let mut signals = client.get_multiplexed_async_connection_with_config(&config).await?;
         let mut noted = Vec::new();
         while Instant::now() < end {
             let lock = take(&manager, &name(0)).await?;
             noted.push(format!("T{}", nanos(ClockId::Boottime)));
+            let _: () = signals.lpush(SIGNAL, me).await?;
             tokio::time::sleep(HELD_FOR).await;
             noted.push(format!("P{}", nanos(ClockId::Boottime)));
             manager.unlock(&lock).await;
-            tokio::time::sleep(REST).await;
+            // It does not ask again before the other one has it.
+            while Instant::now() < end {
+                let signal: Option<(String, u32)> = signals.blpop(SIGNAL, LOOKS_EVERY_S).await?;
+                if signal.is_some_and(|(_, who)| who != me) {
+                    break;
+                }
+            }
         }
         Outcome::Ok(noted.join(" "))
     });

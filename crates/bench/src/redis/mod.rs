@@ -108,39 +108,41 @@ impl Bench {
         Ok(rows)
     }
 
-    /// 64 tasks, a name each.
+    /// 64 tasks, a name each. Bare clients have the default settings of their driver here: its sockets gather small
+    /// writes by themselves (Nagle's algorithm), which carries more of them than `nodelay` does.
     fn many_tasks(&self) -> Outcome<Vec<Ratio>> {
         eprintln!("measuring: 64 tasks, a name each");
-        let keeper = self.keeper()?;
-        let runtime = || self.runtime.clone();
-        let mut ours = Many { runtime: runtime(), client: Ours(keeper.clone()) };
-        let mut same = Many { runtime: runtime(), client: self.bare(Own::Pipeline, OwnLeave::One) };
-        let gathered = Together::new(self.connection.clone(), self.scripts.clone(), SHAPE);
-        let mut gathered = Many { runtime: runtime(), client: Bare(gathered) };
-        let mut plain = Many { runtime: runtime(), client: self.bare(Own::Set, OwnLeave::Delete) };
-        let (unit, plain_name) = ("pairs/s", "the bare pair without tokens, nodelay");
+        let (unit, plain_name) = ("pairs/s", "the bare pair without tokens");
         let row = |what, against, bar, found| Ratio { what, against, unit, bar, found };
+        let by_default = self.runtime.block_on(wire::connect(&self.url, false))?;
+        let bare = |connection: &MultiplexedConnection, enter, leave| {
+            let client = Bare(Alone::new(connection.clone(), self.scripts.clone(), enter, leave));
+            Many { runtime: self.runtime.clone(), client }
+        };
+        let keeper = self.keeper()?;
+        let mut ours = Many { runtime: self.runtime.clone(), client: Ours(keeper.clone()) };
         let what = "lock + release of 64 tasks, a name each, with tokens";
-        let found = compare(&mut ours, &mut same, self.plan)?;
+        let found = compare(&mut ours, &mut bare(&by_default, Own::Pipeline, OwnLeave::One), self.plan)?;
         let mut rows = vec![row(what, "the same commands from a bare client", Some(Bar::AtLeast(0.9)), found)];
+        let mut plain = bare(&by_default, Own::Set, OwnLeave::Delete);
         let found = compare(&mut ours, &mut plain, self.plan)?;
         let mut beside = Vec::new();
-        let found_gathered = compare_beside(&found, &mut gathered, &mut plain, self.plan)?;
-        beside.push(row("a bare client that gathers, 64 tasks, with tokens", plain_name, None, found_gathered));
-        let nagle = self.runtime.block_on(wire::connect(&self.url, false))?;
-        let nagle = Bare(Alone::new(nagle, self.scripts.clone(), Own::Set, OwnLeave::Delete));
-        let mut nagle = Many { runtime: runtime(), client: nagle };
-        let found_nagle = compare_beside(&found, &mut nagle, &mut plain, self.plan)?;
-        beside.push(row("the bare pair without tokens, Nagle's algorithm on", plain_name, None, found_nagle));
-        let peers = [
+        let gathered = Together::new(self.connection.clone(), self.scripts.clone(), SHAPE);
+        let gathered = Many { runtime: self.runtime.clone(), client: Bare(gathered) };
+        let mut arms: Vec<(&'static str, Box<dyn Arm>)> = vec![
+            ("a bare client that gathers as ours does, 64 tasks, with tokens", Box::new(gathered)),
+            ("the bare pair without tokens, nodelay", Box::new(bare(&self.connection, Own::Set, OwnLeave::Delete))),
+        ];
+        for (peer, what) in [
             (Peer::Rslock, "rslock, 64 tasks, without tokens"),
             (Peer::NodeRedlock, "node-redlock, 64 tasks, without tokens"),
-        ];
-        for (peer, what) in peers {
+        ] {
             if let Some(player) = self.peers.start(peer, "pairs", &self.url)? {
-                let found = compare_beside(&found, &mut peers::Pairs(player), &mut plain, self.plan)?;
-                beside.push(row(what, plain_name, None, found));
+                arms.push((what, Box::new(peers::Pairs(player))));
             }
+        }
+        for (what, mut arm) in arms {
+            beside.push(row(what, plain_name, None, compare_beside(&found, &mut *arm, &mut plain, self.plan)?));
         }
         // 0.7 is the bar; 0.8 is hoped for.
         rows.push(row(what, plain_name, Some(Bar::AtLeast(0.7)), found));
@@ -215,7 +217,7 @@ impl Bench {
     }
 }
 
-/// The hidden mode for a profiler: one side of a comparison alone, for some seconds, on a server of its own.
+/// The hidden mode for a profiler: one side of a comparison alone, for some slices of a second, on a server of its own.
 fn alone(side: &str, seconds: u64) -> Outcome<()> {
     let server = rig::Server::named("redis")?;
     let bench = Bench::at(Plan::QUICK, &server, None)?;
@@ -226,14 +228,18 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "raw" => Box::new(Many { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
         "raw-one" => Box::new(One { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
         "turns" => Box::new(Two::ours(Game::Turns, &bench.url, false)?),
+        "turns-raw" => Box::new(Two::token(Game::Turns, &bench.url)?),
         "ball" => Box::new(Two::ours(Game::Ball, &bench.url, true)?),
+        "ball-raw" => Box::new(Two::token(Game::Ball, &bench.url)?),
         other => return Err(format!("there is no side `{other}`").into()),
     };
-    let server_cpu = machine::cpu_of(bench.server)?;
-    let work = arm.run(Duration::from_secs(seconds))?;
-    let server_cpu = machine::cpu_of(bench.server)?.saturating_sub(server_cpu).as_secs_f64() * 1e6;
-    let server_cpu = server_cpu / work.count.max(1) as f64;
-    println!("{side}: {:.1}, processor µs: client {:.1}, server {server_cpu:.1}", work.score, work.cpu_micros());
+    for _ in 0..seconds {
+        let before = machine::cpu_of(bench.server)?;
+        let work = arm.run(Duration::from_secs(1))?;
+        let server_cpu = machine::cpu_of(bench.server)?.saturating_sub(before).as_secs_f64() * 1e6;
+        let server_cpu = server_cpu / work.count.max(1) as f64;
+        println!("{side}: {:.1}, processor µs: client {:.1}, server {server_cpu:.1}", work.score, work.cpu_micros());
+    }
     Ok(server.stop()?)
 }
 
