@@ -1,14 +1,16 @@
 //! From the store that was chosen to a keeper.
 //!
 //! Surprise: two sorts of URLs that the library accepts are refused here. `memory:` would exclude nobody, since
-//! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes.
+//! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes. It
+//! comes by a variable or a file instead.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use lockkeeper::store::SharedStore;
-use lockkeeper::{Keeper, Owner};
+use lockkeeper::{Access, Keeper, Owner, Secret};
 
-use crate::config::{self, Chosen};
+use crate::config::{self, Chosen, Origin, Password};
 use crate::exit::{self, Failure};
 
 /// A store that answers, and its keeper.
@@ -22,14 +24,12 @@ pub struct Opened {
 
 /// Opens the store and sees that it answers.
 pub async fn connect(store: Option<&str>, owner: Option<Owner>) -> Result<Opened, Failure> {
-    let chosen = config::choose(store)?;
-    check(&chosen)?;
-    let url = chosen.url.value;
+    let (url, access) = reach(store, Memory::Refused)?;
     let mut builder = Keeper::builder();
     if let Some(owner) = owner {
         builder = builder.owner(owner);
     }
-    let store = lockkeeper::open(&url).await?;
+    let store = lockkeeper::open_as(&url, &access).await?;
     let keeper = Keeper::from(builder.with_store(store.clone()));
     keeper.ping().await?;
     Ok(Opened { keeper, store, identity: identity(&url) })
@@ -44,10 +44,73 @@ fn identity(url: &str) -> String {
     }
 }
 
-fn check(chosen: &Chosen) -> Result<(), Failure> {
+/// May the store be one that nobody else can see?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    Refused,
+    /// For those who only ask what it is worth.
+    Allowed,
+}
+
+/// Which store is meant, and what lets us in.
+pub fn reach(store: Option<&str>, memory: Memory) -> Result<(String, Access), Failure> {
+    let chosen = config::choose(store)?;
+    check(&chosen, memory)?;
+    let access = access(&chosen)?;
+    Ok((chosen.url.value, access))
+}
+
+/// Schemes of stores that have passwords.
+const WITH_PASSWORD: [&str; 3] = ["redis", "rediss", "redis+unix"];
+/// No password is longer.
+const PASSWORD_BYTES: u64 = 64 * 1024;
+
+/// Is it a store that may ask for a password?
+pub fn has_passwords(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    WITH_PASSWORD.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// The password, if one was given and the store has one.
+fn access(chosen: &Chosen) -> Result<Access, Failure> {
+    let password = match &chosen.password {
+        Some(password) if has_passwords(&chosen.url.value) => match &password.value {
+            Password::Given(secret) => Some(secret.clone()),
+            Password::File(path) => Some(read_password(path, &password.origin)?),
+        },
+        _ => None,
+    };
+    Ok(Access { password })
+}
+
+/// What stands in the file, without the end of its line. Nothing of it is ever part of an error.
+fn read_password(path: &Path, origin: &Origin) -> Result<Secret, Failure> {
+    let fails = |why: &str| {
+        let message = format!("the password file `{}` ({origin} names it) {why}", path.display());
+        Failure::new(exit::USAGE, message).with_hint("it holds the password, and nothing else")
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| fails(&format!("cannot be read: {error}")))?;
+    match file.take(PASSWORD_BYTES + 1).read_to_string(&mut text) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(fails("is not UTF-8")),
+        Err(error) => return Err(fails(&format!("cannot be read: {error}"))),
+    }
+    if text.len() as u64 > PASSWORD_BYTES {
+        return Err(fails("is too long"));
+    }
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    match line.strip_suffix('\r').unwrap_or(line) {
+        "" => Err(fails("is empty")),
+        line if line.contains('\n') => Err(fails("has more than one line")),
+        line => Ok(Secret::new(line)),
+    }
+}
+
+fn check(chosen: &Chosen, memory: Memory) -> Result<(), Failure> {
     let url = &chosen.url.value;
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    if scheme.eq_ignore_ascii_case("memory") {
+    if scheme.eq_ignore_ascii_case("memory") && memory == Memory::Refused {
         return Err(Failure::new(exit::USAGE, "`memory:` excludes nobody: every command has a memory of its own")
             .with_hint("use `sqlite:PATH`, or leave `--store` away to use your own file"));
     }
@@ -57,8 +120,10 @@ fn check(chosen: &Chosen) -> Result<(), Failure> {
                 "take it out and put it into LOCKKEEPER_PASSWORD, or a file named by LOCKKEEPER_PASSWORD_FILE",
             ));
     }
-    if let Some(file) = &chosen.password_file {
-        let message = format!("{} names a `password_file`, but `{scheme}:` stores have no password", file.origin);
+    if let Some(Origin::File(_)) = chosen.password.as_ref().map(|password| &password.origin)
+        && !has_passwords(url)
+    {
+        let message = format!("{} names a `password_file`, but `{scheme}:` stores have no password", chosen.url.origin);
         return Err(Failure::new(exit::USAGE, message).with_hint("take it out of the config file"));
     }
     Ok(())
@@ -118,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_memory_of_ones_own_is_refused() {
-        let fails = |url| config::choose(Some(url)).and_then(|chosen| check(&chosen)).is_err();
+        let fails = |url| config::choose(Some(url)).and_then(|chosen| check(&chosen, Memory::Refused)).is_err();
         assert!(fails("memory:") && fails("MEMORY:x") && !fails("sqlite:/tmp/x"));
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lockkeeper::Secret;
 use serde::Deserialize;
 
 use crate::args::ConfigArgs;
@@ -17,11 +18,18 @@ use crate::look::{print, print_json};
 /// The host's file.
 const HOST_FILE: &str = "/etc/lockkeeper/config.toml";
 
+const STORE: &str = "LOCKKEEPER_STORE";
+const PASSWORD: &str = "LOCKKEEPER_PASSWORD";
+const PASSWORD_FILE: &str = "LOCKKEEPER_PASSWORD_FILE";
+/// Variables of ours that hold a secret and are not for the commands that are run.
+pub const SECRETS: [&str; 2] = [PASSWORD, PASSWORD_FILE];
+
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Flag,
-    Environment,
+    /// An environment variable.
+    Variable(&'static str),
     File(PathBuf),
     Default,
 }
@@ -30,7 +38,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("the flag --store"),
-            Self::Environment => f.write_str("the variable LOCKKEEPER_STORE"),
+            Self::Variable(name) => write!(f, "the variable {name}"),
             Self::File(path) => write!(f, "the file {}", path.display()),
             Self::Default => f.write_str("the default"),
         }
@@ -50,7 +58,17 @@ pub struct Chosen {
     /// The name it was chosen by, if not by a URL; and who chose it.
     pub name: Setting<Option<String>>,
     pub url: Setting<String>,
-    pub password_file: Option<Setting<PathBuf>>,
+    /// Where its password is, if somebody said so.
+    pub password: Option<Setting<Password>>,
+}
+
+/// Where a password is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Password {
+    /// Here. It is never shown.
+    Given(Secret),
+    /// In a file.
+    File(PathBuf),
 }
 
 /// One config file.
@@ -76,22 +94,51 @@ type Files = Vec<(PathBuf, File)>;
 
 /// Finds out which store is meant.
 pub fn choose(flag: Option<&str>) -> Result<Chosen, Failure> {
-    let variable = std::env::var_os("LOCKKEEPER_STORE").filter(|text| !text.is_empty()).map(|text| text.into_string());
-    let variable = variable.transpose().map_err(|_| Failure::new(exit::USAGE, "LOCKKEEPER_STORE is not UTF-8"))?;
+    let variable = text_of(STORE)?;
     let asked = match (flag, variable) {
         (Some(flag), _) => Some((flag.to_owned(), Origin::Flag)),
-        (None, Some(variable)) => Some((variable, Origin::Environment)),
+        (None, Some(variable)) => Some((variable, Origin::Variable(STORE))),
         (None, None) => None,
     };
-    match asked {
-        Some((url, origin)) if url.contains(':') => Ok(by_url(url, origin)),
-        asked => choose_from(asked, &read(&places())?),
+    let mut chosen = match asked {
+        Some((url, origin)) if url.contains(':') => by_url(url, origin),
+        asked => choose_from(asked, &read(&places())?)?,
+    };
+    // They may be set for another store.
+    if client::has_passwords(&chosen.url.value)
+        && let Some(password) = password_of_the_environment()?
+    {
+        chosen.password = Some(password);
     }
+    Ok(chosen)
+}
+
+fn password_of_the_environment() -> Result<Option<Setting<Password>>, Failure> {
+    let set = |name: &'static str| std::env::var_os(name).filter(|value| !value.is_empty());
+    Ok(match (text_of(PASSWORD)?, set(PASSWORD_FILE)) {
+        (Some(_), Some(_)) => {
+            let message = format!("{PASSWORD} and {PASSWORD_FILE} are both set");
+            return Err(Failure::new(exit::USAGE, message).with_hint("take one of them away"));
+        }
+        (Some(text), None) => {
+            Some(Setting { value: Password::Given(Secret::new(text)), origin: Origin::Variable(PASSWORD) })
+        }
+        (None, Some(path)) => {
+            Some(Setting { value: Password::File(path.into()), origin: Origin::Variable(PASSWORD_FILE) })
+        }
+        (None, None) => None,
+    })
+}
+
+/// A variable, if it is set to anything. What it is set to is not shown.
+fn text_of(name: &'static str) -> Result<Option<String>, Failure> {
+    let value = std::env::var_os(name).filter(|text| !text.is_empty()).map(|text| text.into_string());
+    value.transpose().map_err(|_| Failure::new(exit::USAGE, format!("{name} is not UTF-8")))
 }
 
 fn by_url(url: String, origin: Origin) -> Chosen {
     let name = Setting { value: None, origin: origin.clone() };
-    Chosen { name, url: Setting { value: url, origin }, password_file: None }
+    Chosen { name, url: Setting { value: url, origin }, password: None }
 }
 
 fn choose_from(asked: Option<(String, Origin)>, files: &Files) -> Result<Chosen, Failure> {
@@ -109,9 +156,10 @@ fn choose_from(asked: Option<(String, Origin)>, files: &Files) -> Result<Chosen,
         return Err(unknown(&name, &origin, files));
     };
     let from = Origin::File(path.clone());
-    let password_file = store.password_file.clone().map(|value| Setting { value, origin: from.clone() });
+    let file = store.password_file.clone().map(Password::File);
+    let password = file.map(|value| Setting { value, origin: from.clone() });
     let url = Setting { value: store.url.clone(), origin: from };
-    Ok(Chosen { name: Setting { value: Some(name), origin }, url, password_file })
+    Ok(Chosen { name: Setting { value: Some(name), origin }, url, password })
 }
 
 fn unknown(name: &str, origin: &Origin, files: &Files) -> Failure {
@@ -173,16 +221,21 @@ pub fn show(flag: Option<&str>, args: &ConfigArgs) -> Result<u8, Failure> {
     let chosen = choose(flag)?;
     let files: Vec<(PathBuf, bool)> = places().into_iter().map(|path| (path.clone(), path.exists())).collect();
     let none = || "-".to_owned();
-    let password_file = chosen.password_file.as_ref();
-    let rows = [
+    let (file, given) = match &chosen.password {
+        Some(Setting { value: Password::File(path), origin }) => (Some((path.display().to_string(), origin)), None),
+        Some(Setting { value: Password::Given(_), origin }) => (None, Some(origin)),
+        None => (None, None),
+    };
+    let mut rows = vec![
         ("store", chosen.name.value.clone(), &chosen.name.origin),
         ("url", Some(client::without_password(&chosen.url.value)), &chosen.url.origin),
         (
             "password_file",
-            password_file.map(|file| file.value.display().to_string()),
-            password_file.map_or(&Origin::Default, |file| &file.origin),
+            file.as_ref().map(|(path, _)| path.clone()),
+            file.as_ref().map_or(&Origin::Default, |(_, origin)| origin),
         ),
     ];
+    rows.extend(given.map(|origin| ("password", Some("(not shown)".to_owned()), origin)));
     if args.json {
         return print_json(&json::Config::new(&rows, &files));
     }

@@ -16,6 +16,8 @@ pub const BUG: u8 = 70;
 pub const BUSY: u8 = 75;
 /// The hold was lost while the command was running.
 pub const LOST: u8 = 76;
+/// The store promises less than is required of it.
+pub const CONFIG: u8 = 78;
 /// The command is there but cannot be run.
 pub const NO_EXEC: u8 = 126;
 /// There is no such command.

@@ -3,6 +3,8 @@
 //! Fields are only ever added. Times are whole milliseconds and say so in their names; tokens are strings, because
 //! many readers of JSON round large numbers.
 
+mod doctor;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use lockkeeper::deadlock::Circle;
 use lockkeeper::kinds::{Decision, Leader};
 use lockkeeper::store::{ClaimState, ClaimView, LockView};
 use serde::Serialize;
+
+pub use self::doctor::Doctor;
 
 use crate::config::Origin;
 use crate::exit::{self, Failure};
@@ -323,7 +327,7 @@ impl Config {
         let effective = |(setting, value, origin): &(&'static str, Option<String>, &Origin)| {
             let (from, path) = match origin {
                 Origin::Flag => ("flag", None),
-                Origin::Environment => ("environment", None),
+                Origin::Variable(_) => ("environment", None),
                 Origin::File(path) => ("file", Some(path.display().to_string())),
                 Origin::Default => ("default", None),
             };

@@ -8,6 +8,7 @@ mod breaking;
 mod cells;
 mod client;
 mod config;
+mod doctor;
 mod exit;
 mod json;
 mod look;
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
         Some(Action::Config(args)) => config::show(store, args),
         Some(Action::Completions(args)) => manual::completions(args.shell),
         Some(Action::Man(args)) => manual::page(args.command.as_deref()),
-        Some(action) => answer(store, action),
+        Some(Action::Doctor(args)) => block_on(doctor::doctor(store, args)),
+        Some(action) => block_on(answer(store, action)),
         None => {
             let _ = Cli::command().print_help();
             Ok(exit::USAGE)
@@ -54,26 +56,28 @@ fn main() -> ExitCode {
     std::process::exit(code.into())
 }
 
-/// The commands that talk to the store and end.
-fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
+fn block_on(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::new(exit::BUG, format!("the runtime cannot be started: {error}")))?;
-    runtime.block_on(async {
-        let keeper = client::connect(store, None).await?.keeper;
-        let code = match action {
-            Action::Ls(args) => look::ls(&keeper, args).await,
-            Action::Show(args) => look::show(&keeper, args).await,
-            Action::Break(args) => breaking::break_lock(&keeper, args).await,
-            Action::Limit(args) => cells::limit(&keeper, args).await,
-            Action::Counter(args) => cells::counter(&keeper, args).await,
-            Action::Cell(args) => cells::cell(&keeper, args).await,
-            _ => Err(Failure::new(exit::BUG, "a command was taken for another")),
-        };
-        // Nothing was taken, so there is nothing that a store which does not close could keep.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;
-        code
-    })
+    runtime.block_on(work)
+}
+
+/// The commands that talk to the store and end.
+async fn answer(store: Option<&str>, action: &Action) -> Result<u8, Failure> {
+    let keeper = client::connect(store, None).await?.keeper;
+    let code = match action {
+        Action::Ls(args) => look::ls(&keeper, args).await,
+        Action::Show(args) => look::show(&keeper, args).await,
+        Action::Break(args) => breaking::break_lock(&keeper, args).await,
+        Action::Limit(args) => cells::limit(&keeper, args).await,
+        Action::Counter(args) => cells::counter(&keeper, args).await,
+        Action::Cell(args) => cells::cell(&keeper, args).await,
+        _ => Err(Failure::new(exit::BUG, "a command was taken for another")),
+    };
+    // Nothing was taken, so there is nothing that a store which does not close could keep.
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(2), keeper.close()).await;
+    code
 }
 
 /// The version, and the stores that can be named with `--store`.

@@ -7,6 +7,7 @@ mod cli {
     mod basics;
     mod configuring;
     mod crash;
+    mod doctoring;
     mod doing_once;
     mod electing;
     mod examples;
@@ -16,6 +17,8 @@ mod cli {
     mod manual;
     mod nesting;
     mod pty;
+    mod secrets;
+    mod servers;
     mod sharing;
     mod support;
     mod values;

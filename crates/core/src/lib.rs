@@ -9,6 +9,7 @@ pub mod access;
 mod acquire;
 mod admit;
 pub mod cell;
+pub mod checkup;
 mod claim;
 pub mod deadlock;
 mod error;

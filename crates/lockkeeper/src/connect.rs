@@ -21,7 +21,7 @@ pub const STORES: &[(&str, bool)] = &[
 ];
 
 /// What names stand under if nothing else is asked for.
-const PREFIX: &str = "lockkeeper";
+pub(crate) const PREFIX: &str = "lockkeeper";
 
 /// What lets us in that does not stand in the URL.
 #[derive(Debug, Clone, Default)]
@@ -56,9 +56,7 @@ async fn open_scheme(location: Location, access: &Access, under: &str) -> Result
     match location.scheme.as_str() {
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" => crate::redis::open(location, access, under).await,
-        "memory" | "sqlite" if access.password.is_some() => {
-            Err(Error::invalid("password", format!("the store `{}:` has none", location.scheme)))
-        }
+        "memory" | "sqlite" if access.password.is_some() => Err(no_password(&location.scheme)),
         "memory" => memory(location),
         #[cfg(feature = "sqlite")]
         "sqlite" => sqlite(location).await,
@@ -66,7 +64,11 @@ async fn open_scheme(location: Location, access: &Access, under: &str) -> Result
     }
 }
 
-fn not_built_in(scheme: &str) -> Error {
+pub(crate) fn no_password(scheme: &str) -> Error {
+    Error::invalid("password", format!("the store `{scheme}:` has none"))
+}
+
+pub(crate) fn not_built_in(scheme: &str) -> Error {
     if STORES.iter().any(|(known, _)| *known == scheme) {
         let feature = match scheme {
             "rediss" => "redis` and `tls",
@@ -101,8 +103,13 @@ fn memory(location: Location) -> Result<SharedStore> {
 }
 
 #[cfg(feature = "sqlite")]
-async fn sqlite(mut location: Location) -> Result<SharedStore> {
-    use lockkeeper_sqlite::{Options, Sqlite, Sync};
+async fn sqlite(location: Location) -> Result<SharedStore> {
+    Ok(lockkeeper_sqlite::Sqlite::open(sqlite_options(location)?).await?)
+}
+
+#[cfg(feature = "sqlite")]
+pub(crate) fn sqlite_options(mut location: Location) -> Result<lockkeeper_sqlite::Options> {
+    use lockkeeper_sqlite::{Options, Sync};
 
     let path = match location.place.strip_prefix("//") {
         Some(path) if path.starts_with('/') => path.to_owned(),
@@ -126,6 +133,5 @@ async fn sqlite(mut location: Location) -> Result<SharedStore> {
         }
     };
     location.finish(&["sync", "prefix"])?;
-    let options = Options { sync, ..Options::at(path) };
-    Ok(Sqlite::open(options).await?)
+    Ok(Options { sync, ..Options::at(path) })
 }

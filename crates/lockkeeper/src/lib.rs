@@ -21,6 +21,7 @@
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
+pub mod checkup;
 mod connect;
 #[cfg(any(test, doctest))]
 mod guide;
@@ -30,6 +31,7 @@ mod redis;
 
 use std::ops::Deref;
 
+pub use checkup::checkup;
 pub use connect::{Access, STORES, open, open_as};
 pub use lockkeeper_core::access::Secret;
 pub use lockkeeper_core::{

@@ -16,12 +16,17 @@ use crate::location::{Location, decode};
 const PORT: u16 = 6_379;
 
 pub(crate) async fn open(location: Location, access: &Access, under: &str) -> Result<SharedStore> {
+    Ok(Redis::open(options(location, access, under)?).await?)
+}
+
+/// What a URL says, with the password and the prefix that go with it.
+pub(crate) fn options(location: Location, access: &Access, under: &str) -> Result<Options> {
     let mut options = read(location)?;
     options.password = options.password.or_else(|| access.password.clone());
     if !under.is_empty() {
         options.listed_under = format!("{under}/");
     }
-    Ok(Redis::open(options).await?)
+    Ok(options)
 }
 
 fn read(mut location: Location) -> Result<Options> {
@@ -128,29 +133,29 @@ fn database_of(text: &str) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn options(url: &str) -> Result<Options> {
+    fn options_of(url: &str) -> Result<Options> {
         read(Location::parse(url)?)
     }
 
     #[test]
     fn parts_of_a_url() {
-        let all = options("redis://ann:p%40s%3As%2F@host:7000/3").unwrap();
+        let all = options_of("redis://ann:p%40s%3As%2F@host:7000/3").unwrap();
         assert!(matches!(&all.address, Address::Tcp { host, port: 7_000, tls: None } if host == "host"));
         assert_eq!((all.user.as_deref(), all.password.as_ref().map(Secret::reveal)), (Some("ann"), Some("p@s:s/")));
         assert_eq!(all.database, 3);
         assert_eq!(all.cells, Cells::Script);
         for url in ["redis://h?cells=watch", "rediss://h?cells=watch", "redis+unix:///s?cells=watch"] {
-            assert_eq!(options(url).unwrap().cells, Cells::Watch, "{url}");
+            assert_eq!(options_of(url).unwrap().cells, Cells::Watch, "{url}");
         }
-        let short = options("redis://[::1]").unwrap();
+        let short = options_of("redis://[::1]").unwrap();
         assert!(matches!(&short.address, Address::Tcp { host, port: PORT, tls: None } if host == "::1"));
         assert!(short.user.is_none() && short.password.is_none() && short.database == 0);
-        let only_password = options("redis://:secret@h").unwrap();
+        let only_password = options_of("redis://:secret@h").unwrap();
         assert!(only_password.user.is_none() && only_password.password.is_some());
-        let socket = options("redis+unix:///run/r.sock?db=2&user=ann").unwrap();
+        let socket = options_of("redis+unix:///run/r.sock?db=2&user=ann").unwrap();
         assert!(matches!(&socket.address, Address::Unix(path) if path.to_str() == Some("/run/r.sock")));
         assert_eq!((socket.database, socket.user.as_deref()), (2, Some("ann")));
-        let safe = options("rediss://h?ca=/ca.pem&cert=/c.pem&key=/k.pem&server_name=redis.local").unwrap();
+        let safe = options_of("rediss://h?ca=/ca.pem&cert=/c.pem&key=/k.pem&server_name=redis.local").unwrap();
         let Address::Tcp { tls: Some(tls), .. } = safe.address else { panic!("no TLS") };
         assert_eq!(tls.server_name.as_deref(), Some("redis.local"));
         assert!(tls.ca.is_some() && tls.cert.is_some() && tls.key.is_some());
@@ -172,7 +177,7 @@ mod tests {
             "redis+unix:///s?db=x",
             "rediss://u:hushhush@h?tls=no",
         ] {
-            let error = options(bad).expect_err(bad);
+            let error = options_of(bad).expect_err(bad);
             assert!(!format!("{error:?} {error}").contains("hushhush"), "{bad}");
         }
     }

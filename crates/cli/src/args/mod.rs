@@ -3,6 +3,7 @@
 //! Surprise: what stands after `--` is taken byte for byte; nothing in it is ever read as a flag of ours.
 
 mod cells;
+mod doctor;
 mod elect;
 mod once;
 mod run;
@@ -11,6 +12,7 @@ mod values;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::cells::{CellAction, CellArgs, CounterAction, CounterArgs, LimitArgs};
+pub use self::doctor::DoctorArgs;
 pub use self::elect::ElectArgs;
 pub use self::once::OnceArgs;
 pub use self::run::{RunArgs, Terms};
@@ -57,6 +59,8 @@ pub enum Action {
     Show(ShowArgs),
     /// Show the locks as they change
     Watch(WatchArgs),
+    /// Look a store over: can it be trusted with locks?
+    Doctor(DoctorArgs),
     /// Show which settings are in effect, and where each comes from
     Config(ConfigArgs),
     /// Take a lock away from its holder

@@ -17,11 +17,9 @@ use super::supervise::{self, Ended, Supervised};
 use super::terminal::Terminal;
 use super::warden::Warden;
 use crate::args::{Patience, Terms};
+use crate::config::SECRETS;
 use crate::exit::{self, Failure};
 use crate::words;
-
-/// Variables of ours that hold a secret and are not for the command.
-const SECRETS: [&str; 2] = ["LOCKKEEPER_PASSWORD", "LOCKKEEPER_PASSWORD_FILE"];
 
 /// What is run, and under what.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! What is asked for: from names, flags and terms to the kind of lock that stands for them.
 
 use lockkeeper::kinds::{Election, Multi, Mutex, RwLock, Semaphore};
+use lockkeeper::store::Order;
 use lockkeeper::{Error, ErrorKind, Keeper, Name, Result};
 
 use super::held::Held;
@@ -82,7 +83,11 @@ impl Wanted {
         match (args.shared, args.exclusive) {
             (true, _) => Self::Read(on_terms!(keeper.rwlock(name), terms)),
             (_, true) => Self::Write(on_terms!(keeper.rwlock(name), terms)),
-            _ => Self::Mutex(on_terms!(keeper.mutex(name), terms)),
+            _ => {
+                let mutex = on_terms!(keeper.mutex(name), terms);
+                // In order wherever there is one: a command waits for its turn, and a line shows its tokens at once.
+                Self::Mutex(if keeper.profile().order == Order::Fifo { mutex.fair() } else { mutex })
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::support::{Den, output, start, text};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "elect",
     "once",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 14] = [
     "ls",
     "show",
     "watch",
+    "doctor",
     "config",
     "break",
     "completions",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::server::CLOCK;
 use super::{Library, Ready, Signal, Spec};
 
-/// A user of `redis-acl` with a password, for the keys of the default prefix and no dangerous commands.
+/// A user of `redis-acl` with a password, who may do what locks under the default prefix need and nothing else.
 pub const REDIS_USER: &str = "keeper";
 /// The password of [`REDIS_USER`]; a word found nowhere else, so that a test can look for it where it must not be.
 pub const REDIS_USER_PASSWORD: &str = "swordfish-of-keeper";
@@ -64,7 +64,10 @@ pub const SERVERS: &[Spec] = &[
         url: "redis+unix://{dir}/redis.sock",
         ..REDIS
     },
-    // Nobody gets in without a password.
+    // Nobody gets in without a password. The rule of `keeper` is the smallest: the keys of the prefix, each with the tag it
+    // shares with the rest of its lock; the mark of the clock; the channels of wake-ups; and commands. `watch`, `unwatch`,
+    // `multi` and `exec` are only for `?cells=watch`, `select` for other databases than 0, `ping` for want of `info`, which
+    // says whether locks outlive a restart. A test of the store takes care that none lacks and none is too many.
     Spec {
         name: "redis-acl",
         variant_of: Some("redis"),

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use lockkeeper_core::store::{Keep, Left};
-use lockkeeper_core::{ClaimId, Result};
+use lockkeeper_core::{ClaimId, Effect, Result};
 use redis::{Cmd, Value};
 
 use crate::gather::Many;
 use crate::hub::Number;
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines;
 use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
@@ -55,10 +55,10 @@ impl Many for Lane {
             Question::Take { keys, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
                 pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("GET").arg(&keys.floor).cmd("TIME");
+                pipe.cmd("MGET").arg(CLOCK).arg(&keys.floor).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
-                let [set, floor, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
-                self.taken(set, self.0.no_error(floor)?, time_us(self.0.no_error(time)?)?)
+                let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
+                self.taken(set, &self.numbers(floors, time), 0)
             }
             // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
@@ -70,22 +70,26 @@ impl Many for Lane {
     async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
         let write = Write::of(&questions);
         let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
-        // A server that does not know the script, or refused it: then each of them is tried by itself.
-        let mut given = Vec::new();
-        if write.gives > 0
-            && let Some(Value::Array(answers)) = answers.next()
-        {
-            given = answers;
+        let given = if write.gives > 0 { answers.next() } else { None };
+        let mut given = match given {
+            Some(Value::Array(given)) => given,
+            // A server that does not know the script is given it now; the next batch finds it there.
+            Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
+                match self.0.run(&RELEASE, &as_bytes(&write.holders), &as_bytes(&write.args)).await? {
+                    Value::Array(given) => given,
+                    _ => Vec::new(),
+                }
+            }
+            // Refused for one of them: each is tried by itself.
+            _ => Vec::new(),
         }
-        let mut given = given.into_iter();
+        .into_iter();
         let mut taken = Vec::new();
         if write.takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
-            let time = self.0.no_error(rest.pop().unwrap_or_default()).and_then(time_us)?;
-            let Value::Array(floors) = self.0.no_error(rest.pop().unwrap_or_default())? else {
-                return Err(trouble::unexpected("MGET"));
-            };
-            taken.extend(rest.into_iter().zip(floors).map(|(set, floor)| self.taken(set, floor, time)));
+            let time = rest.pop().unwrap_or_default();
+            let numbers = self.numbers(rest.pop().unwrap_or_default(), time);
+            taken.extend(rest.into_iter().enumerate().map(|(at, set)| self.taken(set, &numbers, at)));
         }
         let mut taken = taken.into_iter();
         let answer = |question: &Question| match question {
@@ -100,18 +104,36 @@ impl Many for Lane {
 }
 
 impl Lane {
-    fn taken(&self, set: Value, floor: Value, now_us: u64) -> Result<Answer> {
-        Ok(match self.0.no_error(set)? {
-            Value::Nil => Answer::Busy,
-            _ if now_us > number(&floor).unwrap_or(0) => Answer::In(now_us),
-            _ => Answer::Unnumbered,
-        })
+    /// What came of the claim at this place of a write: its number stands if the clock is above the floor of the lock, and
+    /// not behind where it was when other holds ended.
+    fn taken(&self, set: Value, numbers: &Result<(u64, Vec<u64>)>, at: usize) -> Result<Answer> {
+        if self.0.no_error(set)? == Value::Nil {
+            return Ok(Answer::Busy);
+        }
+        // From here on it is in: whatever else went wrong, it has to leave again.
+        let (now_us, floors) = numbers.as_ref().map_err(|error| error.clone().with_effect(Effect::Unknown))?;
+        match floors.get(at) {
+            Some(floor) if now_us > floor => Ok(Answer::In(*now_us)),
+            _ => Ok(Answer::Unnumbered),
+        }
+    }
+
+    /// What numbers the claims of a write: the clock, and what it has to be above for each.
+    fn numbers(&self, floors: Value, time: Value) -> Result<(u64, Vec<u64>)> {
+        let now_us = self.0.no_error(time).and_then(time_us)?;
+        let Value::Array(floors) = self.0.no_error(floors)? else { return Err(trouble::unexpected("MGET")) };
+        let mut floors = floors.iter().map(|floor| number(floor).unwrap_or(0));
+        let mark = floors.next().unwrap_or(0);
+        Ok((now_us, floors.map(|floor| floor.max(mark)).collect()))
     }
 }
 
 /// Many questions in one write: the releases as one script, then `SET` for each that is taken, then what numbers them.
 struct Write {
     pipe: redis::Pipeline,
+    /// What the script of the releases is called with.
+    holders: Vec<String>,
+    args: Vec<String>,
     gives: usize,
     takes: usize,
 }
@@ -120,6 +142,7 @@ impl Write {
     fn of(questions: &[Question]) -> Self {
         let (mut holders, mut args, mut takes) = (Vec::new(), Vec::new(), Vec::new());
         let mut floors = redis::cmd("MGET");
+        floors.arg(CLOCK);
         for question in questions {
             match question {
                 Question::Take { keys, record, lease_ms } => {
@@ -127,18 +150,19 @@ impl Write {
                     floors.arg(&keys.floor);
                 }
                 Question::Give { keys, id, number } => {
-                    holders.push(keys.holder.as_bytes());
+                    holders.push(keys.holder.clone());
                     args.extend([id.to_string(), number.to_string()]);
                 }
             }
         }
-        let mut write =
-            Self { pipe: redis::Pipeline::with_capacity(takes.len() + 3), gives: holders.len(), takes: takes.len() };
-        if !holders.is_empty() {
+        let gives = holders.len();
+        let mut pipe = redis::Pipeline::with_capacity(takes.len() + 3);
+        if gives > 0 {
             // First: what is given back can be taken in the same write.
-            let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-            write.pipe.add_command(link::call(&RELEASE, &holders, &args));
+            holders.push(CLOCK.to_owned());
+            pipe.add_command(link::call(&RELEASE, &as_bytes(&holders), &as_bytes(&args)));
         }
+        let mut write = Self { pipe, holders, args, gives, takes: takes.len() };
         if !takes.is_empty() {
             for take in takes {
                 write.pipe.add_command(take);
@@ -147,6 +171,10 @@ impl Write {
         }
         write
     }
+}
+
+fn as_bytes(texts: &[String]) -> Vec<&[u8]> {
+    texts.iter().map(String::as_bytes).collect()
 }
 
 fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
@@ -158,8 +186,10 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let answer = link.run(&NUMBER, &[keys.holder.as_bytes(), keys.floor.as_bytes()], &[id.as_bytes()]).await?;
-    Ok(number(&answer))
+    let keys = [keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()];
+    let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
+    // It is in, whatever this was answered.
+    answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))
 }
 
 /// The server's clock in µs.

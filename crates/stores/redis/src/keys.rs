@@ -3,6 +3,10 @@
 
 use lockkeeper_core::Name;
 
+/// The latest time at which a hold of any lock ended or was renewed, by the server's clock: what shows that the clock went
+/// back while a lock was free.
+pub(crate) const CLOCK: &str = "lockkeeper:clock";
+
 /// The keys of one lock or cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
@@ -34,8 +38,10 @@ impl Keys {
     }
 
     /// In the order that the scripts of the line expect.
-    pub(crate) fn all(&self) -> [&[u8]; 6] {
-        [&self.holder, &self.line, &self.waiting, &self.inside, &self.ends, &self.floor].map(|key| key.as_bytes())
+    pub(crate) fn all(&self) -> [&[u8]; 7] {
+        let own = [&self.holder, &self.line, &self.waiting, &self.inside, &self.ends, &self.floor];
+        let [holder, line, waiting, inside, ends, floor] = own.map(|key| key.as_bytes());
+        [holder, line, waiting, inside, ends, floor, CLOCK.as_bytes()]
     }
 }
 

@@ -200,16 +200,7 @@ impl Link {
     }
 
     async fn come_in(&self, stream: Box<dyn Stream>, hub: Option<Arc<Hub>>) -> Result<(MultiplexedConnection, Driver)> {
-        let mut who = RedisConnectionInfo::default()
-            .set_db(i64::from(self.options.database))
-            .set_protocol(ProtocolVersion::RESP3)
-            .set_lib_name("lockkeeper", env!("CARGO_PKG_VERSION"));
-        if let Some(user) = &self.options.user {
-            who = who.set_username(user);
-        }
-        if let Some(password) = &self.options.password {
-            who = who.set_password(password.reveal());
-        }
+        let who = who(&self.options, ProtocolVersion::RESP3);
         let mut how = AsyncConnectionConfig::new()
             .set_response_timeout(Some(self.options.timeout))
             .set_pipeline_buffer_size(PIPELINE);
@@ -247,6 +238,21 @@ impl Drop for Ended {
     }
 }
 
+/// Who we are to the server.
+pub(crate) fn who(options: &Options, protocol: ProtocolVersion) -> RedisConnectionInfo {
+    let mut who = RedisConnectionInfo::default()
+        .set_db(i64::from(options.database))
+        .set_protocol(protocol)
+        .set_lib_name("lockkeeper", env!("CARGO_PKG_VERSION"));
+    if let Some(user) = &options.user {
+        who = who.set_username(user);
+    }
+    if let Some(password) = &options.password {
+        who = who.set_password(password.reveal());
+    }
+    who
+}
+
 /// A script by its hash.
 pub(crate) fn call(script: &Script, keys: &[&[u8]], args: &[&[u8]]) -> Cmd {
     let mut command = redis::cmd("EVALSHA");
@@ -259,7 +265,7 @@ pub(crate) fn is_unknown_script(error: &redis::ServerError) -> bool {
 }
 
 #[derive(Debug)]
-struct Silence(Duration);
+pub(crate) struct Silence(pub(crate) Duration);
 
 impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lockkeeper_core::store::{ClaimState, ClaimView, LockView};
-use lockkeeper_core::{ClaimId, LockKind, Name, Owner, Result, Token};
+use lockkeeper_core::{ClaimId, ErrorKind, LockKind, Name, Owner, Result, Token};
 use redis::Value;
 
 use crate::fast::number;
@@ -61,11 +61,16 @@ async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
     }
     let mut views = Vec::new();
     for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
-        match answer {
-            Value::ServerError(error) if link::is_unknown_script(&error) => views.extend(line(link, hub, name).await?),
-            // Gone meanwhile, or changed into something else.
-            Value::ServerError(error) if error.code() == "WRONGTYPE" => {}
-            answer => views.extend(view(hub, name, &link.no_error(answer)?)?),
+        let seen = match answer {
+            Value::ServerError(error) if link::is_unknown_script(&error) => line(link, hub, name).await,
+            answer => link.no_error(answer).and_then(|answer| view(hub, name, &answer)),
+        };
+        match seen {
+            // Changed into something else meanwhile, or damaged: the others can still be read.
+            Err(error) if error.kind() == ErrorKind::Foreign => {
+                tracing::warn!(target: "lockkeeper", %name, %error, "a line cannot be read, and is not listed");
+            }
+            seen => views.extend(seen?),
         }
     }
     Ok(views)
@@ -118,7 +123,7 @@ async fn ours(link: &Link, names: Vec<Name>) -> Result<Vec<Name>> {
     Ok(names.into_iter().zip(heads).filter(|(_, head)| ours(head)).map(|(name, _)| name).collect())
 }
 
-fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
+pub(crate) fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
     let wrong = || trouble::unexpected("SCAN");
     let Value::Array(parts) = answer else { return Err(wrong()) };
     let [Value::BulkString(cursor), Value::Array(found)] = &parts[..] else { return Err(wrong()) };
@@ -131,7 +136,7 @@ fn step_of(answer: Value) -> Result<(String, Vec<Vec<u8>>)> {
 }
 
 /// Text that matches itself in a pattern of the server.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '^' | '\\' | '-');
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }

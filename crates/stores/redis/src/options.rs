@@ -67,6 +67,13 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// Is it by TLS?
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Tcp { tls: Some(_), .. })
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

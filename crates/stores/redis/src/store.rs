@@ -12,7 +12,7 @@ use lockkeeper_core::store::{
     Survives, Tokens, Waiter, Wake,
 };
 use lockkeeper_core::time::Moment;
-use lockkeeper_core::{Claim, ClaimId, Effect, LockKind, Name, Patience, Result, Token, limits};
+use lockkeeper_core::{Claim, ClaimId, Effect, ErrorKind, LockKind, Name, Patience, Result, Token, limits};
 use redis::Value;
 
 use crate::cells::Way;
@@ -20,7 +20,7 @@ use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
 use crate::hub::{Hub, Number};
-use crate::keys::Keys;
+use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
@@ -66,7 +66,7 @@ impl Redis {
             Ok(info) if text_of(&info).contains("aof_enabled:1") => Survives::PrimaryOnly,
             Ok(_) => Survives::Nothing,
             // Not allowed to ask.
-            Err(error) if error.kind() == lockkeeper_core::ErrorKind::Denied => {
+            Err(error) if error.kind() == ErrorKind::Denied => {
                 link.ask(&redis::cmd("PING")).await?;
                 Survives::Nothing
             }
@@ -162,6 +162,7 @@ impl Redis {
             .collect();
         let keys: Vec<&[u8]> =
             all.iter().flat_map(|(keys, ..)| [keys.holder.as_bytes(), keys.floor.as_bytes()]).collect();
+        let keys = [keys, vec![CLOCK.as_bytes()]].concat();
         let args: Vec<&[u8]> = all.iter().flat_map(|(_, args, _)| args.iter().map(String::as_bytes)).collect();
         let Value::Array(answers) = self.renewals.run(&RENEW, &keys, &args).await? else {
             return Err(trouble::unexpected("renew"));
@@ -173,7 +174,11 @@ impl Redis {
         for ((held, (keys, _, lease_ms)), answer) in held.iter().zip(&all).zip(&answers) {
             let left = lines::signed(answer).ok_or_else(|| trouble::unexpected("renew"))?;
             renewals.push(match left {
-                -2 => lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await?,
+                -2 => match lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await {
+                    // Somebody wrote over its line: it is gone, and the others are not to suffer for it.
+                    Err(error) if error.kind() == ErrorKind::Foreign => Renewal::Gone,
+                    renewal => renewal?,
+                },
                 left => lines::renewal(left),
             });
         }
@@ -292,7 +297,8 @@ impl Store for Redis {
     }
 }
 
-fn text_of(value: &Value) -> String {
+/// Text, however it is sent.
+pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::BulkString(text) => String::from_utf8_lossy(text).into_owned(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
@@ -300,7 +306,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn profile(survives: Survives) -> Profile {
+pub(crate) fn profile(survives: Survives) -> Profile {
     Profile {
         scheme: "redis",
         order: Order::Fifo,

@@ -24,6 +24,23 @@ pub(crate) async fn over(address: &Address, host: &str, stream: TcpStream, tls: 
     }
 }
 
+#[cfg(not(feature = "tls"))]
+pub(crate) fn refused(_: &Address, _: &redis::RedisError) -> Option<lockkeeper_core::Error> {
+    None
+}
+
+/// What the server said about us, if it did: with TLS 1.3 it says so only after the handshake, in place of its first
+/// answer.
+#[cfg(feature = "tls")]
+pub(crate) fn refused(address: &Address, error: &redis::RedisError) -> Option<lockkeeper_core::Error> {
+    use std::error::Error;
+    use std::sync::Arc;
+
+    // The driver hands its cause on in the box that it keeps it in.
+    let cause = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    rustls_side::alerted(address, cause.downcast_ref::<std::io::Error>()?)
+}
+
 #[cfg(feature = "tls")]
 mod rustls_side {
     use std::io;
@@ -98,20 +115,26 @@ mod rustls_side {
 
     /// A server that could not be checked is not a server that is down: trying again does not help.
     pub(super) fn failed(address: &Address, error: io::Error) -> Error {
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        match inner {
-            Some(rustls::Error::InvalidCertificate(why)) => {
-                let why = format!("the certificate of the redis server at {address} was not accepted: {why}");
-                Error::new(ErrorKind::Denied, why).with_hint(
-                    "name its authority with `?ca=`, and its name with `?server_name=` if that is not the host's",
-                )
-            }
-            Some(rustls::Error::AlertReceived(alert)) => {
-                let why = format!("the redis server at {address} ended the TLS handshake ({alert:?})");
-                Error::new(ErrorKind::Denied, why)
-                    .with_hint("it may ask for a client certificate: `?cert=` and `?key=`")
-            }
-            _ => trouble::unreachable(address, error),
+        if let Some(rustls::Error::InvalidCertificate(why)) = cause(&error) {
+            let why = format!("the certificate of the redis server at {address} was not accepted: {why}");
+            return Error::new(ErrorKind::Denied, why).with_hint(
+                "name its authority with `?ca=`, and its name with `?server_name=` if that is not the host's",
+            );
         }
+        alerted(address, &error).unwrap_or_else(|| trouble::unreachable(address, error))
+    }
+
+    /// The server did not accept us, and said so.
+    pub(super) fn alerted(address: &Address, error: &io::Error) -> Option<Error> {
+        let rustls::Error::AlertReceived(alert) = cause(error)? else { return None };
+        let why = format!("the redis server at {address} ended the TLS handshake ({alert:?})");
+        Some(
+            Error::new(ErrorKind::Denied, why)
+                .with_hint("it may ask for a client certificate that it knows: `?cert=` and `?key=`"),
+        )
+    }
+
+    fn cause(error: &io::Error) -> Option<&rustls::Error> {
+        error.get_ref()?.downcast_ref()
     }
 }

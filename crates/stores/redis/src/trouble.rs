@@ -21,24 +21,31 @@ pub(crate) fn unanswered(address: &Address, error: RedisError) -> Error {
 }
 
 /// The connection could not be made: nothing was sent.
-pub(crate) fn unreachable(address: &Address, why: impl std::error::Error + Send + Sync + 'static) -> Error {
+pub(crate) fn unreachable(address: &Address, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the redis server at {address} cannot be reached: {why}"))
         .with_hint("see whether the server is up, and whether the address is right")
-        .with_source(why)
 }
 
 /// Coming in failed, after the connection was made.
 pub(crate) fn not_let_in(address: &Address, error: RedisError) -> Error {
+    let details = error.detail().unwrap_or_default();
+    let no_hello = details.starts_with("unknown command") && details.contains("HELLO");
+    if no_hello || error.kind() == redis::ErrorKind::RESP3NotSupported {
+        return Error::new(ErrorKind::Unsupported, format!("the redis server at {address} has no RESP3"))
+            .with_hint("use Redis 6.2 or later, and let it know the command HELLO");
+    }
     if let Some(code) = error.code() {
-        return refused_by(address, code, error.detail().unwrap_or_default());
+        return refused_by(address, code, details);
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
-        redis::ErrorKind::RESP3NotSupported => {
-            Error::new(ErrorKind::Unsupported, format!("the redis server at {address} is too old: it has no RESP3"))
-                .with_hint("use Redis 6.2 or later")
-        }
-        _ => unreachable(address, error),
+        _ => match crate::tls::refused(address, &error) {
+            Some(refused) => refused,
+            // The server may have hung up on us before we could read why.
+            None if address.is_encrypted() => unreachable(address, error)
+                .with_hint("see whether the server is up; it may ask for a client certificate: `?cert=` and `?key=`"),
+            None => unreachable(address, error),
+        },
     }
 }
 

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod doctor;
 mod epoch;
 mod hub;
 mod lines;
@@ -49,6 +50,7 @@ use std::path::PathBuf;
 
 use lockkeeper_core::time::Clock;
 
+pub use doctor::checkup;
 pub use store::Sqlite;
 
 /// How to open the file.

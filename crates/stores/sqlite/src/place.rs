@@ -189,12 +189,66 @@ fn unsafe_name(magic: u64) -> Option<&'static str> {
     UNSAFE.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
 }
 
+/// What a file is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileSystem {
+    pub(crate) name: String,
+    /// Is it gone when the machine restarts?
+    pub(crate) in_memory: bool,
+}
+
+/// Common ones by name; the others are shown by number.
+#[cfg(any(target_os = "linux", test))]
+const LOCAL: &[(u64, &str)] = &[
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
+    (0x794c_7630, "overlay"),
+    (TMPFS, "tmpfs"),
+    (RAMFS, "ramfs"),
+];
+#[cfg(any(target_os = "linux", test))]
+const TMPFS: u64 = 0x0102_1994;
+#[cfg(any(target_os = "linux", test))]
+const RAMFS: u64 = 0x8584_58f6;
+
+#[cfg(any(target_os = "linux", test))]
+fn named(magic: u64) -> FileSystem {
+    let known = LOCAL.iter().find(|(known, _)| *known == magic).map(|(_, name)| (*name).to_owned());
+    FileSystem { name: known.unwrap_or_else(|| format!("{magic:#x}")), in_memory: matches!(magic, TMPFS | RAMFS) }
+}
+
+/// What a file is on, if that can be seen.
 #[cfg(target_os = "linux")]
-fn refuse_unsafe(path: &Path) -> Result<()> {
-    let found = rustix::fs::statfs(path).map_err(|error| explain_io(error.into(), "cannot look at", path))?;
+pub(crate) fn file_system(path: &Path) -> Option<FileSystem> {
+    magic_of(path).ok().map(named)
+}
+
+/// What a file is on, if that can be seen.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn file_system(_path: &Path) -> Option<FileSystem> {
+    None
+}
+
+/// How much room there is beside a file, for us.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(target_os = "linux")]
+fn magic_of(path: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statfs(path)?;
     // The type is a signed or a 32-bit number on some machines; the magic numbers all fit 32 bits.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::unnecessary_cast)]
-    let magic = u64::from(found.f_type as u32);
+    Ok(u64::from(found.f_type as u32))
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_unsafe(path: &Path) -> Result<()> {
+    let magic = magic_of(path).map_err(|error| explain_io(error, "cannot look at", path))?;
     match unsafe_name(magic) {
         None => Ok(()),
         Some(name) => Err(Error::new(
@@ -219,17 +273,11 @@ mod tests {
         for magic in [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x6573_5546, 0x00c3_6400] {
             assert!(unsafe_name(magic).is_some(), "{magic:x}");
         }
-        let local = [
-            ("ext4", 0xef53),
-            ("xfs", 0x5846_5342),
-            ("btrfs", 0x9123_683e),
-            ("tmpfs", 0x0102_1994),
-            ("zfs", 0x2fc1_2fc1),
-            ("overlay", 0x794c_7630),
-        ];
-        for (name, magic) in local {
-            assert_eq!(unsafe_name(magic), None, "{name}");
+        for (magic, name) in LOCAL {
+            assert_eq!(unsafe_name(*magic), None, "{name}");
+            assert_eq!(named(*magic).in_memory, matches!(*name, "tmpfs" | "ramfs"), "{name}");
         }
+        assert_eq!(named(0x1234), FileSystem { name: "0x1234".to_owned(), in_memory: false });
     }
 
     fn mode_of(path: &Path) -> u32 {

@@ -108,7 +108,7 @@ impl Sqlite {
     }
 
     /// Are wake-ups from other processes heard? Begins to listen if nobody did before.
-    fn hears(&self) -> bool {
+    pub(crate) fn hears(&self) -> bool {
         let ear = self.ear.get_or_init(|| {
             let (queue, hub) = (Arc::clone(&self.queue), Arc::clone(&self.hub));
             let heard = move |bucket| !hub.mark_unread(bucket) || queue.push(Task::quiet(Op::Scan { bucket })).is_ok();

@@ -25,7 +25,7 @@ pub(super) async fn update(link: &Link, key: &str, op: &CellOp) -> Result<Told> 
         ErrorKind::Denied => error.with_hint("let the user run scripts, or use `?cells=watch`, which needs none"),
         _ => error,
     })?;
-    told(op, &answer).ok_or_else(|| trouble::unexpected(script.name))
+    told(op, &answer).ok_or_else(|| trouble::unexpected("a cell"))
 }
 
 fn call(op: &CellOp) -> (&'static Script, Vec<Vec<u8>>) {

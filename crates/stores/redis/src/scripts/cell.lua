@@ -17,18 +17,14 @@ local key, action, keep_us = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local MINUTE_US, DAY_US = 60000000, 86400000000
 local EXACT, SPAN_MAX = 9000000000000000, 1000000000000000
 local NO_MARK, MARK_MAX = '00000000000000000000', '18446744073709551615'
-local KINDS = { empty = true, bytes = true, number = true, window = true, gcra = true, gone = true }
+local call, find, format = redis.call, string.find, string.format
 
-local clock = redis.call('TIME')
+local clock = call('TIME')
 local asked = clock[1] * 1000000 + clock[2]
 
 -- Everything is read before anything is written: a key of another type stops the script here.
-local kind, version, touched, keep, value, span, read_mark, write_mark = unpack(redis.call('HMGET', key,
+local kind, version, touched, keep, value, span, read_mark, write_mark = unpack(call('HMGET', key,
     'kind', 'version', 'touched', 'keep', 'value', 'span', 'read', 'write'))
-
-local function whole(number)
-    return string.format('%.0f', number)
-end
 
 local function foreign()
     error('lockkeeper:foreign a cell cannot be read')
@@ -36,57 +32,59 @@ end
 
 -- A whole number that a double holds.
 local function exact(text, below)
-    if not text or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then foreign() end
-    local number = tonumber(text)
-    if number >= below then foreign() end
+    local number = text and #text <= 16 and (text == '0' or find(text, '^[1-9]%d*$')) and tonumber(text)
+    if not number or number >= below then foreign() end
     return number
 end
 
--- Is it a whole number of 64 bits with a sign, as HINCRBY writes it?
-local function is_signed(text)
-    if text == '0' then return true end
-    local sign, digits = string.match(text, '^(-?)([1-9]%d*)$')
-    if not digits or #digits > 19 then return false end
-    return #digits < 19 or digits <= (sign == '-' and '9223372036854775808' or '9223372036854775807')
+local function check_mark(text)
+    if #text ~= 20 or find(text, '%D') or text > MARK_MAX then foreign() end
 end
 
-local function mark(text)
-    if not text then return NO_MARK end
-    if #text ~= 20 or not string.find(text, '^%d+$') or text > MARK_MAX then foreign() end
-    return text
+-- A whole number of 64 bits with a sign, as HINCRBY writes it.
+local function check_signed(text)
+    local sign, digits = string.match(text, '^(-?)([1-9]%d*)$')
+    local most = sign == '-' and '9223372036854775808' or '9223372036854775807'
+    if not digits or #digits > 19 or (#digits == 19 and digits > most) then foreign() end
 end
 
 local number_of_version = 0
 if kind then
-    if not KINDS[kind] then foreign() end
     number_of_version = exact(version, EXACT)
     if number_of_version == 0 then foreign() end
     touched = kind == 'gone' and 0 or exact(touched, EXACT)
-    keep = keep and exact(keep, EXACT)
-    if kind == 'bytes' and not value then foreign() end
-    if kind == 'number' and not (value and is_signed(value)) then foreign() end
-    if kind == 'window' then value = exact(value, SPAN_MAX) end
-    if kind == 'window' or kind == 'gcra' then span = exact(span, SPAN_MAX) end
-    read_mark, write_mark = mark(read_mark), mark(write_mark)
-elseif redis.call('EXISTS', key) == 1 then
+    if keep then keep = exact(keep, EXACT) end
+    if kind == 'bytes' then
+        if not value then foreign() end
+    elseif kind == 'number' then
+        if value ~= '0' then check_signed(value or '') end
+    elseif kind == 'window' then
+        value, span = exact(value, SPAN_MAX), exact(span, SPAN_MAX)
+    elseif kind == 'gcra' then
+        span = exact(span, SPAN_MAX)
+    elseif kind ~= 'empty' and kind ~= 'gone' then
+        foreign()
+    end
+    if read_mark then check_mark(read_mark) end
+    if write_mark then check_mark(write_mark) end
+elseif call('EXISTS', key) == 1 then
     foreign()
 else
-    touched, read_mark, write_mark = 0, NO_MARK, NO_MARK
+    touched = 0
 end
+read_mark, write_mark = read_mark or NO_MARK, write_mark or NO_MARK
 
 -- A cell does not follow a clock that goes back; `behind` is how far it would have to.
 local now = math.max(asked, touched)
 local behind = now - asked
 local live = kind and kind ~= 'gone' and not (keep and now - touched >= keep)
 local stale = kind and not live
+local fenced = live and (read_mark ~= NO_MARK or write_mark ~= NO_MARK)
 -- Above every version that the cell ever had, also when the clock went back.
 local fresh = math.max(asked, number_of_version + 1)
+local fresh_text = format('%.0f', fresh)
 -- How much longer than the value the version stays, should the clock be set back soon after.
 local linger_us = MINUTE_US
-
-local function is_fenced()
-    return live and (read_mark ~= NO_MARK or write_mark ~= NO_MARK)
-end
 
 -- What a reader sees: value and version, or nothing.
 local function current()
@@ -96,7 +94,7 @@ end
 
 -- What is over is no part of what comes after it.
 local function wipe()
-    if stale then redis.call('DEL', key) end
+    if stale then call('DEL', key) end
     stale = false
 end
 
@@ -104,22 +102,24 @@ end
 -- stay above a version that is ahead of the clock has seen it go back, and stays for a day.
 local function drop_at(us, number)
     local at_us = math.max(us, number) + (number > asked and DAY_US or linger_us)
-    redis.call('PEXPIREAT', key, whole(math.ceil(at_us / 1000)))
+    call('PEXPIREAT', key, format('%.0f', math.ceil(at_us / 1000)))
 end
 
 -- Writes the cell with this kind and version, changed now, to be kept so long, and with these further fields.
 local function save(kind_now, number, keep_for, ...)
     wipe()
+    local number_text = number == fresh and fresh_text or version
+    local now_text = now == fresh and fresh_text or format('%.0f', now)
     if keep_for then
-        redis.call('HSET', key, 'kind', kind_now, 'version', whole(number), 'touched', whole(now),
-            'keep', whole(keep_for), ...)
+        call('HSET', key, 'kind', kind_now, 'version', number_text, 'touched', now_text,
+            'keep', format('%.0f', keep_for), ...)
         drop_at(now + keep_for, number)
         return
     end
-    redis.call('HSET', key, 'kind', kind_now, 'version', whole(number), 'touched', whole(now), ...)
+    call('HSET', key, 'kind', kind_now, 'version', number_text, 'touched', now_text, ...)
     if live and keep then
-        redis.call('HDEL', key, 'keep')
-        redis.call('PERSIST', key)
+        call('HDEL', key, 'keep')
+        call('PERSIST', key)
     end
 end
 

@@ -2,7 +2,7 @@
 -- enough (or nothing: none is), then what to take off it, in two parts, since one may be too much for HINCRBY.
 -- Answers: N value version · T value (too low, nothing changed) · O (it would go beyond 64 bits, nothing changed).
 
-if is_fenced() then return { 'F', asked } end
+if fenced then return { 'F', asked } end
 if live and kind ~= 'number' then return { 'M', asked, kind } end
 
 -- Is the one number, as text, at least the other?
@@ -17,8 +17,8 @@ end
 local function add(by)
     local sum = redis.pcall('HINCRBY', key, 'value', by)
     if type(sum) == 'table' then return nil end
-    if sum > -EXACT and sum < EXACT then return whole(sum) end
-    return redis.call('HGET', key, 'value')
+    if sum > -EXACT and sum < EXACT then return format('%.0f', sum) end
+    return call('HGET', key, 'value')
 end
 
 local old = live and value or '0'
@@ -39,4 +39,4 @@ else
     new = reaches(old, ARGV[3]) and old or ARGV[3]
     save('number', fresh, keep_us, 'value', new)
 end
-return { 'N', asked, new, whole(fresh) }
+return { 'N', asked, new, fresh_text }

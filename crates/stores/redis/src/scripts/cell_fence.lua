@@ -24,6 +24,6 @@ if ARGV[4] == '1' then
     save('bytes', fresh, keep_us, 'write', token, 'value', ARGV[5])
 else
     save('empty', fresh, keep_us, 'write', token)
-    redis.call('HDEL', key, 'value')
+    call('HDEL', key, 'value')
 end
-return { 'D', asked, whole(fresh) }
+return { 'D', asked, fresh_text }

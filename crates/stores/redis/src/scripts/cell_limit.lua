@@ -4,7 +4,7 @@
 -- Quotients of whole numbers below 2^53 never round up to the next whole one, so `floor` and `ceil` of them are exact. What
 -- is taken may be any number of 64 bits: it is rounded only where it is far above every limit.
 
-if is_fenced() then return { 'F', asked } end
+if fenced then return { 'F', asked } end
 if live and kind ~= action then return { 'M', asked, kind } end
 
 local take, limit, per = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -22,7 +22,7 @@ if action == 'window' then
     if live and span + elapsed < per then age, used = span + elapsed, value end
     local remaining = math.max(0, limit - used)
     if take > remaining then return { 'L', asked, remaining, take <= limit and per - age, behind } end
-    save('window', fresh, kept(per), 'value', whole(used + take), 'span', whole(age))
+    save('window', fresh, kept(per), 'value', format('%.0f', used + take), 'span', format('%.0f', age))
     return { 'A', asked, remaining - take, per - age, behind }
 end
 
@@ -36,5 +36,5 @@ end
 if take > limit then return { 'L', asked, room(ahead), false, behind } end
 local after = ahead + each * take
 if after > full then return { 'L', asked, room(ahead), after - full, behind } end
-save('gcra', fresh, kept(full), 'span', whole(after))
+save('gcra', fresh, kept(full), 'span', format('%.0f', after))
 return { 'A', asked, room(after), after, behind }

@@ -11,7 +11,8 @@ local function leave()
     if taken_by_another and held and string.sub(held, 1, 36) == FAST .. own then
         -- A fast-lane hold in front of a line of another kind.
         redis.call('DEL', holder)
-        taken_by_another, changed = false, true
+        taken_by_another, changed, a_hold_ended = false, true, true
+        if tonumber(told) then raise_floor(tonumber(told)) end
         return 'R'
     end
     local claim = own_claim

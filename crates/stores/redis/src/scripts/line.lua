@@ -7,7 +7,7 @@
 -- Surprises: numbers (tokens) are given when a claim comes in, not when it joins, because a fast-lane claim may have been
 -- in between. And no call looks at the whole line: what it needs to know of it stands in one summary.
 
-local holder, line, waiting, inside, ends, floor_key = unpack(KEYS, 1, 6)
+local holder, line, waiting, inside, ends, floor_key, clock_key = unpack(KEYS, 1, 7)
 local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
 local DAY_S, LINGER_MS, SWEEP_MAX, NEVER = 86400, 60000, 1000, 9e15
@@ -20,11 +20,18 @@ local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local now = math.floor(now_us / 1000)
 
--- Everything is read before anything is written: a key of another type stops the script here.
+-- A key of another type stops the script here, before anything is written; the sorted sets, which are empty as long as
+-- there is no line, when it begins.
 local held = redis.call('GET', holder)
 local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
+-- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
+-- not ours, and as good as none.
+local mark = redis.pcall('GET', clock_key)
+local mark_is_ours = type(mark) ~= 'table'
+local clock_mark = mark_is_ours and tonumber(mark) or 0
+local a_hold_ended = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
 local changed = false
@@ -67,8 +74,11 @@ end
 
 local function begin_line(kind, capacity)
     if summary then return end
-    -- What an earlier line may have left, should the server have dropped a part of it.
-    redis.call('DEL', waiting, inside, ends)
+    if redis.call('EXISTS', waiting, inside, ends) > 0 then
+        -- What an earlier line left, should the server have dropped a part of it; or something that is not ours.
+        for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
+        redis.call('DEL', waiting, inside, ends)
+    end
     summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }
 end
 
@@ -83,6 +93,7 @@ end
 local function drop(id, claim)
     if redis.call('ZREM', inside, id) == 1 then
         summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
+        a_hold_ended = true
     else
         summary[WAIT] = summary[WAIT] - redis.call('ZREM', waiting, id)
         redis.call('ZREM', ends, id)
@@ -107,7 +118,7 @@ local function raise_floor(number)
 end
 
 local function next_number()
-    local number = math.max(now_us, summary[LAST] + 1, floor + 1)
+    local number = math.max(now_us, summary[LAST] + 1, floor + 1, clock_mark + 1)
     summary[LAST] = number
     if number > now_us then raise_floor(number) end
     return number
@@ -207,8 +218,14 @@ local function tell_observers()
     end
 end
 
+-- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back.
+local function mark_clock()
+    if mark_is_ours and now_us > clock_mark then redis.call('SET', clock_key, whole(now_us), 'EX', DAY_S) end
+end
+
 -- Writes down what is left of the line, and sets the marker to live as long as it does.
 local function conclude()
+    if a_hold_ended then mark_clock() end
     if changed and eyes then tell_observers() end
     if not summary or (summary[IN] == 0 and summary[WAIT] == 0) then
         if summary then raise_floor(summary[LAST]) end

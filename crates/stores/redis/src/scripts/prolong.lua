@@ -14,6 +14,7 @@ if own_claim and own_claim[STATE] == 'in' then
     if own_claim[SINCE] == 0 then own_claim[SINCE] = now end
     save(own, own_claim)
     raise_floor(own_claim[NUMBER])
+    mark_clock()
     left = left_of(own_claim, until_ms)
 end
 conclude()

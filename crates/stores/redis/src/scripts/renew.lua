@@ -1,12 +1,17 @@
 -- Renews fast-lane holds, any number at once. Never creates, never shortens.
 --
--- KEYS: holder and floor of each. ARGV: id, lease-ms and number (`?` if it is not known) of each. Answers for each what is
+-- KEYS: holder and floor of each, then the clock's mark. ARGV: id, lease-ms and number (`?` if it is not known) of each. Answers for each what is
 -- left in ms, -1 if it is gone, -2 if it is in a line. The first renewal writes the number into the record, for `show`.
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local answers = {}
-for i = 1, #KEYS / 2 do
+-- A mark of another type is not ours to write over.
+local mark = redis.pcall('GET', KEYS[#KEYS])
+if type(mark) ~= 'table' and now_us > (tonumber(mark) or 0) then
+    redis.call('SET', KEYS[#KEYS], string.format('%.0f', now_us), 'EX', 86400)
+end
+for i = 1, (#KEYS - 1) / 2 do
     local holder, floor_key = KEYS[2 * i - 1], KEYS[2 * i]
     local id, lease, number = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
     local head = redis.pcall('GETRANGE', holder, 0, 63)
@@ -24,7 +29,9 @@ for i = 1, #KEYS / 2 do
         end
         if number then
             if string.sub(head, 38, 38) == ' ' then redis.call('SETRANGE', holder, 37, string.format('%016.0f', number)) end
-            if number >= now_us and number > (tonumber(redis.call('GET', floor_key)) or 0) then
+            -- A floor of another type is not ours to write over.
+            local floor = number >= now_us and redis.pcall('GET', floor_key) or {}
+            if type(floor) ~= 'table' and number > (tonumber(floor) or 0) then
                 redis.call('SET', floor_key, string.format('%.0f', number), 'EX', 86400)
             end
         end

@@ -3,4 +3,8 @@
 mod cells;
 mod common;
 mod crowd;
+mod faults;
+mod lanes;
 mod model;
+mod rights;
+mod tls;

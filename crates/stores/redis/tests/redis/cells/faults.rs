@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_conformance::rig::{Server, wanted};
+use lockkeeper_conformance::rig::Server;
 use lockkeeper_core::access::Secret;
 use lockkeeper_core::cell::{CellAction, CellOp, CellReply};
 use lockkeeper_core::store::Store;
@@ -30,13 +30,15 @@ fn every_action() -> Vec<CellAction> {
     ]
 }
 
+type Fields = &'static [(&'static str, &'static str)];
+
 /// A good cell, and one field that spoils it (or, without a value, is missing).
-const SPOILT: [(&[(&str, &str)], &str, Option<&str>); 23] = {
-    const BYTES: &[(&str, &str)] = &[("kind", "bytes"), ("version", "5"), ("touched", "9"), ("value", "v")];
-    const NUMBER: &[(&str, &str)] = &[("kind", "number"), ("version", "5"), ("touched", "9"), ("value", "1")];
-    const WINDOW: &[(&str, &str)] =
+const SPOILT: [(Fields, &str, Option<&str>); 23] = {
+    const BYTES: Fields = &[("kind", "bytes"), ("version", "5"), ("touched", "9"), ("value", "v")];
+    const NUMBER: Fields = &[("kind", "number"), ("version", "5"), ("touched", "9"), ("value", "1")];
+    const WINDOW: Fields =
         &[("kind", "window"), ("version", "5"), ("touched", "9"), ("value", "1"), ("span", "3"), ("keep", "99")];
-    const GONE: &[(&str, &str)] = &[("kind", "gone"), ("version", "5")];
+    const GONE: Fields = &[("kind", "gone"), ("version", "5")];
     [
         (BYTES, "kind", None),
         (BYTES, "kind", Some("list")),
@@ -106,9 +108,8 @@ async fn what_is_not_a_cell_is_foreign_and_stays_as_it_is() {
 /// A user that may not run scripts changes cells by `WATCH`, and is told of it.
 #[tokio::test]
 async fn without_scripts_there_is_watch() {
-    if !wanted() {
-        return;
-    }
+    let Some(_) = port() else { return };
+    // The users of the shared one are not ours to change.
     let server = Server::named("redis").expect("a server");
     let mut raw = raw(server.port()).await;
     let rules = ["on", ">hush", "~*", "&*", "+@all", "-@scripting"];
@@ -139,7 +140,7 @@ async fn without_scripts_there_is_watch() {
 
 /// Callers that give up anywhere in an operation: it was done or not, and later ones do not suffer.
 #[tokio::test]
-async fn a_caller_that_gives_up_leaves_nothing_watched() {
+async fn a_caller_that_gives_up_hurts_nobody() {
     let Some(port) = port() else { return };
     let store = open(port, Cells::Watch).await;
     let (cell, other) = (name("given-up"), name("given-up"));
@@ -147,7 +148,6 @@ async fn a_caller_that_gives_up_leaves_nothing_watched() {
     let mut given_up = 0;
     for patience in (0..200).map(|step| Duration::from_micros(step * 10)) {
         given_up += u32::from(tokio::time::timeout(patience, store.update(&cell, &add)).await.is_err());
-        // Changed by another, so that whoever still watched it could not write anything.
         let touched = store.update(&other, &add).await.expect("an answer");
         assert!(matches!(touched, CellReply::Number { .. }));
     }
@@ -174,4 +174,18 @@ async fn a_closed_store_changes_no_cell() {
         assert_eq!(store.update(&cell, &add).await.expect_err("it is closed").kind(), ErrorKind::Closed);
         assert_eq!(store.read(&cell).await.expect_err("it is closed").kind(), ErrorKind::Closed);
     }
+}
+
+/// A kept connection goes with the runtime that drove it; the next caller is not to notice.
+#[test]
+fn a_connection_outlives_no_runtime() {
+    let Some(port) = port() else { return };
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("one");
+    let (first, second) = (runtime(), runtime());
+    let store = first.block_on(open(port, Cells::Watch));
+    let (cell, add) = (name("runtime"), CellOp::new(CellAction::Add { by: 1 }));
+    first.block_on(store.update(&cell, &add)).expect("an answer");
+    drop(first);
+    let reply = second.block_on(store.update(&cell, &add)).expect("an answer");
+    assert!(matches!(reply, CellReply::Number { value: 2, .. }), "{reply:?}");
 }
