@@ -7,14 +7,11 @@
 
 use std::sync::Arc;
 
-use lockkeeper_core::store::{Keep, Left};
 use lockkeeper_core::{ClaimId, Effect, Result};
 use redis::{Cmd, Value};
 
 use crate::gather::Many;
-use crate::hub::Number;
 use crate::keys::{CLOCK, Keys};
-use crate::lines;
 use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
 use crate::trouble;
@@ -37,9 +34,9 @@ pub(crate) enum Answer {
     Unnumbered,
     /// Somebody is in, or there is a line.
     Busy,
-    /// It is out, or was not there.
-    Left(Left),
-    /// It is not to be released so: it needs [`lines::leave`].
+    /// It is out.
+    Released,
+    /// It is not to be released so: it needs [`leave`](crate::lines::leave).
     NotSo,
 }
 
@@ -55,14 +52,18 @@ impl Many for Lane {
             Question::Take { keys, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
                 pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("MGET").arg(CLOCK).arg(&keys.floor).cmd("TIME");
+                pipe.cmd("MGET").arg(CLOCK).arg(keys.floor()).cmd("TIME");
                 let answers = self.0.ask_all(&pipe).await?;
                 let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
                 self.taken(set, &self.numbers(floors, time), 0)
             }
-            // With all keys of the line: should somebody wait meanwhile, the same round trip lets the next one in.
             Question::Give { keys, id, number } => {
-                lines::leave(&self.0, &keys, id, Keep::Nothing, Number::Told(number)).await.map(Answer::Left)
+                let (id, number) = (id.to_string(), number.to_string());
+                let keys = [keys.holder().as_bytes(), CLOCK.as_bytes()];
+                match self.0.run(&RELEASE, &keys, &[id.as_bytes(), number.as_bytes()]).await? {
+                    Value::Array(given) if given.first() == Some(&Value::Int(1)) => Ok(Answer::Released),
+                    _ => Ok(Answer::NotSo),
+                }
             }
         }
     }
@@ -95,7 +96,7 @@ impl Many for Lane {
         let answer = |question: &Question| match question {
             Question::Take { .. } => taken.next().unwrap_or_else(|| Err(trouble::unexpected("SET"))),
             Question::Give { .. } => match given.next() {
-                Some(Value::Int(1)) => Ok(Answer::Left(Left::Released)),
+                Some(Value::Int(1)) => Ok(Answer::Released),
                 _ => Ok(Answer::NotSo),
             },
         };
@@ -147,10 +148,10 @@ impl Write {
             match question {
                 Question::Take { keys, record, lease_ms } => {
                     takes.push(set(keys, record, *lease_ms));
-                    floors.arg(&keys.floor);
+                    floors.arg(keys.floor());
                 }
                 Question::Give { keys, id, number } => {
-                    holders.push(keys.holder.clone());
+                    holders.push(keys.holder().to_owned());
                     args.extend([id.to_string(), number.to_string()]);
                 }
             }
@@ -178,15 +179,15 @@ fn as_bytes(texts: &[String]) -> Vec<&[u8]> {
 }
 
 fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
-    let mut set = Cmd::with_capacity(6, keys.holder.len() + record.len() + 48);
-    set.arg("SET").arg(&keys.holder).arg(record).arg("NX").arg("PX").arg(lease_ms);
+    let mut set = Cmd::with_capacity(6, keys.holder().len() + record.len() + 48);
+    set.arg("SET").arg(keys.holder()).arg(record).arg("NX").arg("PX").arg(lease_ms);
     set
 }
 
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
 pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
     let id = id.to_string();
-    let keys = [keys.holder.as_bytes(), keys.floor.as_bytes(), CLOCK.as_bytes()];
+    let keys = [keys.holder().as_bytes(), keys.floor().as_bytes(), CLOCK.as_bytes()];
     let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
     // It is in, whatever this was answered.
     answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))

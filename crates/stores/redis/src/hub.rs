@@ -30,6 +30,8 @@ type Observers = HashMap<String, Vec<(u64, Arc<Notify>)>>;
 struct Known {
     /// The number of its token, once its holder was told.
     number: Option<u64>,
+    /// Was it taken by the fast lane? Somebody may have taken it into a line since.
+    is_fast: bool,
     /// How often it asked.
     question: u32,
     /// It came in, says the server: the question that it had last heard before, and the standing.
@@ -68,9 +70,16 @@ impl Hub {
         known.question
     }
 
-    /// Its holder is about to be told this number.
-    pub(crate) fn tells(&self, id: ClaimId, number: u64) {
-        self.shelf(id).entry(id).or_default().number = Some(number);
+    /// Its holder is about to be told this number; is it in by the fast lane?
+    pub(crate) fn tells(&self, id: ClaimId, number: u64, is_fast: bool) {
+        let mut shelf = self.shelf(id);
+        let known = shelf.entry(id).or_default();
+        (known.number, known.is_fast) = (Some(number), is_fast);
+    }
+
+    /// The number of a claim that was taken by the fast lane.
+    pub(crate) fn fast_number(&self, id: ClaimId) -> Option<u64> {
+        self.shelf(id).get(&id).filter(|known| known.is_fast)?.number
     }
 
     /// What can be said of a claim's number.
@@ -175,7 +184,7 @@ fn heard(known: &mut Known) -> Option<Standing> {
         return None;
     }
     if let Standing::Held { token: Some(token), .. } = &standing {
-        known.number = Some(token.as_u64() >> Token::LOCAL_BITS);
+        (known.number, known.is_fast) = (Some(token.as_u64() >> Token::LOCAL_BITS), false);
     }
     Some(standing)
 }

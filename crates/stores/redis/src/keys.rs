@@ -7,40 +7,57 @@ use lockkeeper_core::Name;
 /// back while a lock was free.
 pub(crate) const CLOCK: &str = "lockkeeper:clock";
 
-/// The keys of one lock or cell.
+/// What follows `{name}` in the keys of a line, in the order that its scripts expect: the claims while there is a line;
+/// those that wait, by order; those that are in, by their end; those that wait, by their end; the floor of the numbers.
+const PARTS: [&str; 5] = [":line", ":wait", ":in", ":ends", ":last"];
+
+/// The keys of one lock, all in one text.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    /// `name`: a string while somebody is in.
-    pub(crate) holder: String,
-    /// `{name}:line`: the claims, while there is a line.
-    pub(crate) line: String,
-    /// `{name}:wait`: those that wait, by order.
-    pub(crate) waiting: String,
-    /// `{name}:in`: those that are in, by their end.
-    pub(crate) inside: String,
-    /// `{name}:ends`: those that wait, by their end.
-    pub(crate) ends: String,
-    /// `{name}:last`: the floor of the numbers.
-    pub(crate) floor: String,
+    text: String,
+    /// Where each ends.
+    cuts: [usize; 6],
 }
 
 impl Keys {
     pub(crate) fn of(lock: &Name) -> Self {
-        let key = |part: &str| format!("{{{lock}}}:{part}");
-        Self {
-            holder: lock.as_str().to_owned(),
-            line: key("line"),
-            waiting: key("wait"),
-            inside: key("in"),
-            ends: key("ends"),
-            floor: key("last"),
+        let name = lock.as_str();
+        let mut text = String::with_capacity(6 * name.len() + 36);
+        text.push_str(name);
+        let mut cuts = [text.len(); 6];
+        for (part, cut) in PARTS.iter().zip(&mut cuts[1..]) {
+            for piece in ["{", name, "}", part] {
+                text.push_str(piece);
+            }
+            *cut = text.len();
         }
+        Self { text, cuts }
+    }
+
+    fn at(&self, nth: usize) -> &str {
+        let from = if nth == 0 { 0 } else { self.cuts[nth - 1] };
+        &self.text[from..self.cuts[nth]]
+    }
+
+    /// `name`: a string while somebody is in.
+    pub(crate) fn holder(&self) -> &str {
+        self.at(0)
+    }
+
+    /// `{name}:line`: the claims, while there is a line.
+    pub(crate) fn line(&self) -> &str {
+        self.at(1)
+    }
+
+    /// `{name}:last`: the floor of the numbers.
+    pub(crate) fn floor(&self) -> &str {
+        self.at(5)
     }
 
     /// In the order that the scripts of the line expect.
     pub(crate) fn all(&self) -> [&[u8]; 7] {
-        let own = [&self.holder, &self.line, &self.waiting, &self.inside, &self.ends, &self.floor];
-        let [holder, line, waiting, inside, ends, floor] = own.map(|key| key.as_bytes());
+        let own: [&[u8]; 6] = std::array::from_fn(|nth| self.at(nth).as_bytes());
+        let [holder, line, waiting, inside, ends, floor] = own;
         [holder, line, waiting, inside, ends, floor, CLOCK.as_bytes()]
     }
 }
@@ -53,4 +70,17 @@ pub(crate) fn cell(name: &Name) -> String {
 /// `{name}:line` back to the name.
 pub(crate) fn name_of_line(key: &str) -> Option<&str> {
     key.strip_prefix('{')?.strip_suffix("}:line")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_of_a_lock_share_its_name() {
+        let keys = Keys::of(&Name::new("a/b").unwrap());
+        let all = keys.all().map(|key| std::str::from_utf8(key).unwrap());
+        assert_eq!(all, ["a/b", "{a/b}:line", "{a/b}:wait", "{a/b}:in", "{a/b}:ends", "{a/b}:last", CLOCK]);
+        assert_eq!((keys.holder(), keys.line(), keys.floor()), ("a/b", "{a/b}:line", "{a/b}:last"));
+    }
 }

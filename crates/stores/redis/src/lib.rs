@@ -22,6 +22,7 @@ mod lines;
 mod link;
 mod look;
 mod options;
+mod pulse;
 mod record;
 mod scripts;
 mod store;

@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use lockkeeper_core::{Error, Result};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, PushInfo, RedisConnectionInfo, Value};
+use tokio::sync::Notify;
 
 use crate::hub::Hub;
 use crate::options::{Address, Options};
+use crate::pulse::Pulse;
 use crate::scripts::Script;
 use crate::stream::{self, Stream};
 use crate::trouble;
@@ -40,6 +42,17 @@ pub(crate) struct Link {
 struct Live {
     connection: MultiplexedConnection,
     broken: Arc<AtomicBool>,
+    pulse: Arc<Pulse>,
+    _in_use: Arc<InUse>,
+}
+
+/// Somebody has the connection; when the last one drops it, it is closed.
+struct InUse(Arc<Notify>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl Link {
@@ -65,6 +78,7 @@ impl Link {
     /// One command and its answer; an error reply is an error.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value> {
         let mut live = self.live().await?;
+        live.pulse.asks();
         let answer = live.connection.send_packed_command(command).await;
         self.settled(&live, answer).and_then(|value| self.no_error(value))
     }
@@ -72,6 +86,7 @@ impl Link {
     /// Several commands in one write, and their answers; error replies are among them.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
         let mut live = self.live().await?;
+        live.pulse.asks();
         let answers = live.connection.send_packed_commands(commands, 0, commands.len()).await;
         self.settled(&live, answers)
     }
@@ -79,6 +94,7 @@ impl Link {
     /// Runs a script by its hash; the server is given the text if it does not know it.
     pub(crate) async fn run(&self, script: &Script, keys: &[&[u8]], args: &[&[u8]]) -> Result<Value> {
         let mut live = self.live().await?;
+        live.pulse.asks();
         let answer = live.connection.send_packed_command(&call(script, keys, args)).await;
         match self.settled(&live, answer)? {
             Value::ServerError(error) if is_unknown_script(&error) => {
@@ -104,7 +120,7 @@ impl Link {
         if self.is_closed() {
             return Err(trouble::closed());
         }
-        let (connection, driver) = self.connect(None).await?;
+        let (connection, driver) = self.connect(None, Some(self.options.timeout)).await?;
         tokio::spawn(driver);
         Ok(connection)
     }
@@ -117,6 +133,7 @@ impl Link {
 
     /// A silent connection is given up: the next question makes another one.
     fn settled<T>(&self, live: &Live, answer: redis::RedisResult<T>) -> Result<T> {
+        live.pulse.hears();
         answer.map_err(|error| {
             if error.is_timeout() || error.is_unrecoverable_error() {
                 live.broken.store(true, Ordering::SeqCst);
@@ -167,18 +184,29 @@ impl Link {
     }
 
     async fn reconnect(&self) -> Result<Live> {
-        let (mut connection, driver) = self.connect(self.hub.clone()).await?;
+        let (mut connection, driver) = self.connect(self.hub.clone(), None).await?;
         let broken = Arc::new(AtomicBool::new(false));
         let ended = Ended { broken: broken.clone(), hub: self.hub.clone() };
+        let pulse = Arc::new(Pulse::new());
+        let (beat, patience) = (pulse.clone(), self.options.timeout);
+        let (mut own, unused) = (connection.clone(), Arc::new(Notify::new()));
+        let in_use = Arc::new(InUse(unused.clone()));
         tokio::spawn(async move {
             let _ended = ended;
-            driver.await;
+            // Dropping the driver closes the connection: whoever waits for an answer is told that it is not known.
+            tokio::select! {
+                () = driver => {}
+                () = beat.stops(&mut own, patience) => {}
+                () = unused.notified() => {}
+            }
         });
         if let Some(hub) = &self.hub {
-            let subscribed = connection.subscribe(hub.channel()).await;
+            let subscribed = tokio::time::timeout(self.options.timeout, connection.subscribe(hub.channel())).await;
+            let subscribed =
+                subscribed.map_err(|_| trouble::unreachable(self.address(), Silence(self.options.timeout)))?;
             subscribed.map_err(|error| trouble::not_let_in(self.address(), error))?;
         }
-        let live = Live { connection, broken };
+        let live = Live { connection, broken, pulse, _in_use: in_use };
         *self.lock() = Some(live.clone());
         if self.closed.load(Ordering::SeqCst) {
             self.lock().take();
@@ -187,11 +215,16 @@ impl Link {
         Ok(live)
     }
 
-    async fn connect(&self, hub: Option<Arc<Hub>>) -> Result<(MultiplexedConnection, Driver)> {
+    /// With `patience`, every answer is waited for no longer than that.
+    async fn connect(
+        &self,
+        hub: Option<Arc<Hub>>,
+        patience: Option<Duration>,
+    ) -> Result<(MultiplexedConnection, Driver)> {
         let within = self.options.timeout;
         let connecting = async {
             let stream = stream::open(&self.options.address).await?;
-            self.come_in(stream, hub).await
+            self.come_in(stream, hub, patience).await
         };
         match tokio::time::timeout(within, connecting).await {
             Ok(made) => made,
@@ -199,11 +232,14 @@ impl Link {
         }
     }
 
-    async fn come_in(&self, stream: Box<dyn Stream>, hub: Option<Arc<Hub>>) -> Result<(MultiplexedConnection, Driver)> {
+    async fn come_in(
+        &self,
+        stream: Box<dyn Stream>,
+        hub: Option<Arc<Hub>>,
+        patience: Option<Duration>,
+    ) -> Result<(MultiplexedConnection, Driver)> {
         let who = who(&self.options, ProtocolVersion::RESP3);
-        let mut how = AsyncConnectionConfig::new()
-            .set_response_timeout(Some(self.options.timeout))
-            .set_pipeline_buffer_size(PIPELINE);
+        let mut how = AsyncConnectionConfig::new().set_response_timeout(patience).set_pipeline_buffer_size(PIPELINE);
         if let Some(hub) = hub {
             how = how.set_push_sender(move |news: PushInfo| {
                 hub.hear(&news);

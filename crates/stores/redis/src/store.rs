@@ -19,7 +19,7 @@ use crate::cells::Way;
 use crate::fast::{self, Answer, Lane, Question};
 use crate::gather::Gather;
 use crate::hot::Hot;
-use crate::hub::{Hub, Number};
+use crate::hub::Hub;
 use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
@@ -112,7 +112,7 @@ impl Redis {
                 return Ok(None);
             }
         };
-        self.hub.tells(claim.id, number);
+        self.hub.tells(claim.id, number, true);
         Ok(Some(Standing::Held { token: Token::of_number(number), lease: Duration::from_millis(lease_ms) }))
     }
 
@@ -121,7 +121,7 @@ impl Redis {
         let standing = lines::enter(&self.link, keys, claim, asking).await;
         match &standing {
             Ok(Standing::Held { token: Some(token), .. }) => {
-                self.hub.tells(claim.id, token.as_u64() >> Token::LOCAL_BITS);
+                self.hub.tells(claim.id, token.as_u64() >> Token::LOCAL_BITS, false);
             }
             Ok(Standing::Waiting { .. }) => self.hot.found_taken(lock),
             Ok(Standing::Refused { .. }) => {
@@ -135,17 +135,16 @@ impl Redis {
 
     async fn give(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
         let keys = Arc::new(Keys::of(lock));
-        let told = self.hub.number(id);
         let mut left = None;
-        if let (Number::Told(number), Keep::Nothing, false) = (told, keep, self.hot.is(lock)) {
+        if let (Some(number), Keep::Nothing, false) = (self.hub.fast_number(id), keep, self.hot.is(lock)) {
             let answer = self.lane.ask(Question::Give { keys: keys.clone(), id, number }).await?;
-            if let Answer::Left(answer) = answer {
-                left = Some(answer);
+            if answer == Answer::Released {
+                left = Some(Left::Released);
             }
         }
         let left = match left {
             Some(left) => left,
-            None => lines::leave(&self.link, &keys, id, keep, told).await?,
+            None => lines::leave(&self.link, &keys, id, keep, self.hub.number(id)).await?,
         };
         self.hub.forgets(id);
         Ok(left)
@@ -161,7 +160,7 @@ impl Redis {
             })
             .collect();
         let keys: Vec<&[u8]> =
-            all.iter().flat_map(|(keys, ..)| [keys.holder.as_bytes(), keys.floor.as_bytes()]).collect();
+            all.iter().flat_map(|(keys, ..)| [keys.holder().as_bytes(), keys.floor().as_bytes()]).collect();
         let keys = [keys, vec![CLOCK.as_bytes()]].concat();
         let args: Vec<&[u8]> = all.iter().flat_map(|(_, args, _)| args.iter().map(String::as_bytes)).collect();
         let Value::Array(answers) = self.renewals.run(&RENEW, &keys, &args).await? else {
@@ -189,13 +188,13 @@ impl Redis {
     async fn watch(&self, lock: &Name, seen: u64, at_most: Duration) -> Result<()> {
         let keys = Keys::of(lock);
         let end = tokio::time::Instant::now() + at_most;
-        let eye = self.hub.observe(&keys.holder);
+        let eye = self.hub.observe(keys.holder());
         let ms = OBSERVED_FOR.as_millis().to_string();
         let mut told_until = None;
         loop {
             if told_until.is_none_or(|until| tokio::time::Instant::now() >= until) {
                 self.link
-                    .run(&OBSERVE, &[keys.line.as_bytes()], &[self.hub.channel().as_bytes(), ms.as_bytes()])
+                    .run(&OBSERVE, &[keys.line().as_bytes()], &[self.hub.channel().as_bytes(), ms.as_bytes()])
                     .await?;
                 told_until = Some(tokio::time::Instant::now() + OBSERVED_FOR / 2);
             }

@@ -44,7 +44,7 @@ pub async fn checkup(options: Options) -> Result<Report> {
     let (keys, channel) = (Keys::of(&name), format!("lockkeeper:wake:{id}"));
     let under = options.listed_under.clone();
 
-    let mut seen = Seen::look(&visit, &keys.holder).await?;
+    let mut seen = Seen::look(&visit, keys.holder()).await?;
     let missing = rights::try_all(&visit, &keys, &channel).await?;
     if seen.user.as_deref() == Some("default") {
         seen.default_user_writes = Some(missing.is_nothing());

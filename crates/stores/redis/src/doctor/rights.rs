@@ -90,9 +90,9 @@ pub(crate) async fn try_all(visit: &Visit, keys: &Keys, channel: &str) -> Result
         let mut command = redis::cmd(words.next().unwrap_or_default());
         for word in words {
             match word {
-                "{s}" => command.arg(&keys.floor),
-                "{h}" => command.arg(&keys.line),
-                "{z}" => command.arg(&keys.waiting),
+                "{s}" => command.arg(keys.floor()),
+                "{h}" => command.arg(keys.line()),
+                "{z}" => command.arg(keys.all()[2]),
                 "{c}" => command.arg(channel),
                 word => command.arg(word),
             };

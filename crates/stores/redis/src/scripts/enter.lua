@@ -24,7 +24,7 @@ local rank = 0
 if own_claim then
     if weight > own_claim[WEIGHT] then return answer('G', own_claim[WEIGHT]) end
     if own_claim[STATE] == 'left' then
-        return answer('R', math.max(0, (tonumber(redis.call('ZSCORE', inside, own)) or now) - now))
+        return answer('R', math.max(0, own_claim[ENDS] - now))
     end
     changed = changed or own_claim[WEIGHT] ~= weight or own_claim[NOTE] ~= note
     if own_claim[STATE] == 'in' then summary[USED] = summary[USED] - own_claim[WEIGHT] + weight end
@@ -37,11 +37,11 @@ else
     if not fits and patience == 'now' then return answer('R', moves_in()) end
     begin_line(kind, capacity)
     summary[ORDER] = summary[ORDER] + 1
-    own_claim = { 'waiting', weight, lease, 0, now, 0, channel, question, owner, note }
+    own_claim = { 'waiting', weight, lease, 0, now, 0, now + waiting_lease, channel, question, owner, note }
     changed = true
     if fits then
-        own_claim[STATE], own_claim[NUMBER] = 'in', next_number()
-        put_inside(own, own_claim, now + lease)
+        own_claim[STATE], own_claim[NUMBER], own_claim[ENDS] = 'in', next_number(), now + lease
+        put_inside(own, own_claim)
     else
         redis.call('ZADD', waiting, summary[ORDER], own)
         rank, summary[WAIT] = summary[WAIT], summary[WAIT] + 1
@@ -52,14 +52,9 @@ if own_claim[STATE] == 'in' then
     if own_claim[NUMBER] == 0 then own_claim[NUMBER] = told > 0 and told or next_number() end
     if own_claim[SINCE] == 0 then own_claim[SINCE] = now end
     own_claim[LEASE] = math.max(own_claim[LEASE], lease)
-    local until_ms = now + lease
-    if not is_new then
-        until_ms = math.max(tonumber(redis.call('ZSCORE', inside, own)) or now, until_ms)
-        redis.call('ZADD', inside, until_ms, own)
-        ends_at(until_ms)
-    end
+    prolong(own_claim, now + lease)
     save(own, own_claim)
-    return answer('H', whole(own_claim[NUMBER]), left_of(own_claim, until_ms))
+    return answer('H', whole(own_claim[NUMBER]), left_of(own_claim))
 end
 
 if patience == 'now' then
@@ -69,17 +64,14 @@ if patience == 'now' then
     return answer('R', retry)
 end
 
-local until_ms = now + waiting_lease
-if not is_new then
-    until_ms = math.max(tonumber(redis.call('ZSCORE', ends, own)) or now, until_ms)
-    rank = redis.call('ZRANK', waiting, own) or 0
-end
-redis.call('ZADD', ends, until_ms, own)
+if not is_new then rank = redis.call('ZRANK', waiting, own) or 0 end
+own_claim[ENDS] = math.max(own_claim[ENDS], now + waiting_lease)
+redis.call('ZADD', ends, own_claim[ENDS], own)
 if is_new and summary[WAIT] == 1 then
     lives_on(waiting)
     lives_on(ends)
 end
-ends_at(until_ms)
+ends_at(own_claim[ENDS])
 own_claim[CHANNEL], own_claim[QUESTION] = channel, question
 save(own, own_claim)
 local ahead = summary[IN] + rank + (taken_by_another and 1 or 0)

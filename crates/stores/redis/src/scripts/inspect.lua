@@ -17,7 +17,7 @@ end
 
 local summary = redis.call('HGET', line, 'line')
 if not summary then return { now, held, left, false, false, {} } end
-summary = read(summary, 10)
+summary = read(summary, 11)
 local claims = {}
 
 local function add(ids, ends_key)
@@ -25,7 +25,7 @@ local function add(ids, ends_key)
         local until_ms = tonumber(redis.call('ZSCORE', ends_key, id)) or 0
         local packed = until_ms > now and redis.call('HGET', line, id)
         if packed then
-            local state, weight, _, number, entered, since, _, _, owner, note = unpack(read(packed, 10), 1, 10)
+            local state, weight, _, number, entered, since, _, _, _, owner, note = unpack(read(packed, 11), 1, 11)
             claims[#claims + 1] =
                 { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
         end

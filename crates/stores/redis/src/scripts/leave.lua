@@ -18,10 +18,7 @@ local function leave()
     local claim = own_claim
     if not claim then return 'N' end
     local was_left, is_in = claim[STATE] == 'left', claim[STATE] ~= 'waiting'
-    local until_ms = now
-    if is_in and (keep == 'lease' or was_left or claim[NUMBER] == 0) then
-        until_ms = tonumber(redis.call('ZSCORE', inside, own)) or now
-    end
+    local until_ms = claim[ENDS]
     if is_in and not was_left and told ~= '-' then
         local known = tonumber(told) or claim[NUMBER]
         -- Nobody here knows what number its holder was told, but it was before its time was over.
@@ -34,7 +31,7 @@ local function leave()
         drop(own, claim)
     else
         if was_left then kept_until = math.min(until_ms, kept_until) end
-        claim[STATE] = 'left'
+        claim[STATE], claim[ENDS] = 'left', kept_until
         save(own, claim)
         redis.call('ZADD', inside, kept_until, own)
         ends_at(kept_until)

@@ -10,11 +10,13 @@
 local holder, line, waiting, inside, ends, floor_key, clock_key = unpack(KEYS, 1, 7)
 local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
-local DAY_S, LINGER_MS, SWEEP_MAX, NEVER = 86400, 60000, 1000, 9e15
+-- The marker is set a little longer than the longest claim, so that it need not be set again for each.
+local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
 -- The summary of a line: `soonest` is no later than the end of any claim of it, `latest` no earlier.
-local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, TILL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+-- `till` is when the keys end by themselves, `marked` when the marker does.
+local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST, LATEST, TILL, MARKED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
-local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
@@ -26,11 +28,6 @@ local held = redis.call('GET', holder)
 local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local floor = tonumber(redis.call('GET', floor_key)) or 0
--- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
--- not ours, and as good as none.
-local mark = redis.pcall('GET', clock_key)
-local mark_is_ours = type(mark) ~= 'table'
-local clock_mark = mark_is_ours and tonumber(mark) or 0
 local a_hold_ended = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
@@ -45,21 +42,36 @@ local function read(packed, last)
     return values
 end
 
-local summary = read(stored[1], TILL)
+local summary = read(stored[1], MARKED)
 local own_claim = read(stored[3], NOTE)
 
 local function whole(number)
     return string.format('%.0f', number)
 end
 
+-- Claims that were changed; they are written at the end, together.
+local unsaved = {}
 local function load(id)
     if id == own then return own_claim end
-    return read(redis.call('HGET', line, id), NOTE)
+    return unsaved[id] or read(redis.call('HGET', line, id), NOTE)
 end
 
 local function save(id, claim)
     if id == own then own_claim = claim end
-    redis.call('HSET', line, id, cmsgpack.pack(claim))
+    unsaved[id] = claim
+end
+
+local function save_all()
+    local fields = { 'line', cmsgpack.pack(summary) }
+    for id, claim in pairs(unsaved) do
+        fields[#fields + 1] = id
+        fields[#fields + 1] = cmsgpack.pack(claim)
+        if #fields >= FIELDS_MAX then
+            redis.call('HSET', line, unpack(fields))
+            fields = {}
+        end
+    end
+    if #fields > 0 then redis.call('HSET', line, unpack(fields)) end
 end
 
 -- A sorted set that was empty has come back without its end.
@@ -79,14 +91,23 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
-    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0 }
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0 }
 end
 
-local function put_inside(id, claim, until_ms)
-    redis.call('ZADD', inside, until_ms, id)
+local function put_inside(id, claim)
+    redis.call('ZADD', inside, claim[ENDS], id)
     if summary[IN] == 0 then lives_on(inside) end
     summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
-    ends_at(until_ms)
+    ends_at(claim[ENDS])
+end
+
+-- A hold stands until at least this.
+local function prolong(claim, until_ms)
+    if until_ms > claim[ENDS] then
+        claim[ENDS] = until_ms
+        redis.call('ZADD', inside, until_ms, own)
+        ends_at(until_ms)
+    end
 end
 
 -- Takes a claim out, wherever it stands.
@@ -99,6 +120,7 @@ local function drop(id, claim)
         redis.call('ZREM', ends, id)
     end
     redis.call('HDEL', line, id)
+    unsaved[id] = nil
     if id == own then own_claim = nil end
     changed = true
 end
@@ -117,7 +139,18 @@ local function raise_floor(number)
     end
 end
 
+-- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
+-- not ours: it is as good as none, and not written over.
+local clock_mark, mark_is_ours
+local function look_at_mark()
+    if clock_mark then return end
+    local text = redis.pcall('GET', clock_key)
+    mark_is_ours = type(text) ~= 'table'
+    clock_mark = mark_is_ours and tonumber(text) or 0
+end
+
 local function next_number()
+    look_at_mark()
     local number = math.max(now_us, summary[LAST] + 1, floor + 1, clock_mark + 1)
     summary[LAST] = number
     if number > now_us then raise_floor(number) end
@@ -125,8 +158,8 @@ local function next_number()
 end
 
 -- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
-local function left_of(claim, until_ms)
-    return math.min(until_ms - now, claim[LEASE])
+local function left_of(claim)
+    return math.min(claim[ENDS] - now, claim[LEASE])
 end
 
 -- A fast-lane hold comes into the line as it is: same id, same time left.
@@ -142,11 +175,11 @@ local function import(record)
     local since = number > 0 and math.floor(number / 1000) or math.min(now, now + left - lease)
     begin_line('mutex', 1)
     local claim = {
-        'in', 1, tonumber(lease), number, since, since, '', 0,
+        'in', 1, tonumber(lease), number, since, since, now + left, '', 0,
         string.sub(owner_and_note, 1, length), string.sub(owner_and_note, length + 1),
     }
     save(id, claim)
-    put_inside(id, claim, now + left)
+    put_inside(id, claim)
 end
 
 -- Everybody who fits comes in, in order; all but our own claim are told.
@@ -161,16 +194,15 @@ local function admit()
             return
         end
         if summary[USED] + claim[WEIGHT] > summary[CAPACITY] then return end
-        local until_ms = tonumber(redis.call('ZSCORE', ends, first)) or now
         redis.call('ZREM', waiting, first)
         redis.call('ZREM', ends, first)
         summary[WAIT] = summary[WAIT] - 1
-        put_inside(first, claim, until_ms)
+        put_inside(first, claim)
         claim[STATE], claim[NUMBER] = 'in', next_number()
         save(first, claim)
         changed = true
         if first ~= own and claim[CHANNEL] ~= '' then
-            local left = math.max(0, until_ms - now)
+            local left = math.max(0, claim[ENDS] - now)
             local news = table.concat({ first, whole(claim[NUMBER]), whole(left), claim[QUESTION] }, ' ')
             redis.call('PUBLISH', claim[CHANNEL], news)
         end
@@ -220,6 +252,7 @@ end
 
 -- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back.
 local function mark_clock()
+    look_at_mark()
     if mark_is_ours and now_us > clock_mark then redis.call('SET', clock_key, whole(now_us), 'EX', DAY_S) end
 end
 
@@ -237,21 +270,23 @@ local function conclude()
         if (held or summary) and not taken_by_another then redis.call('DEL', holder) end
         return
     end
-    if summary[LATEST] > summary[TILL] then
-        summary[TILL] = summary[LATEST] + LINGER_MS
-        for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
+    local ends_later = summary[LATEST] > summary[TILL]
+    if ends_later then summary[TILL] = summary[LATEST] + LINGER_MS end
+    if not taken_by_another and (held ~= MARKER or summary[LATEST] > summary[MARKED]) then
+        summary[MARKED] = math.max(summary[LATEST], now) + MARKER_MS
+        redis.call('SET', holder, MARKER, 'PXAT', whole(summary[MARKED]))
     end
-    redis.call('HSET', line, 'line', cmsgpack.pack(summary))
-    if stored[1] == false or stored[1] == nil then lives_on(line) end
-    if not taken_by_another then
-        redis.call('SET', holder, MARKER, 'PXAT', whole(math.max(summary[LATEST], now + 1)))
+    save_all()
+    if ends_later then
+        for _, key in ipairs({ line, waiting, inside, ends }) do lives_on(key) end
     end
 end
 
 -- When the line may move by itself: a claim that is in ends, or the first that waits does.
 local function moves_in()
     local soonest = summary and tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2])
-    local first = summary and redis.call('ZRANGE', waiting, 0, 0)[1]
+    -- One that waits for a mutex ahead of us makes no difference by ending.
+    local first = summary and summary[CAPACITY] > 1 and redis.call('ZRANGE', waiting, 0, 0)[1]
     if first and first ~= own then
         local first_ends = tonumber(redis.call('ZSCORE', ends, first))
         if first_ends and (not soonest or first_ends < soonest) then soonest = first_ends end

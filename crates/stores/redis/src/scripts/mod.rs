@@ -43,7 +43,7 @@ script!(
 );
 script!(
     /// A claim leaves.
-    LEAVE = "swift.lua" "line.lua" "leave.lua"
+    LEAVE = "line.lua" "leave.lua"
 );
 script!(
     /// A hold in a line is renewed.

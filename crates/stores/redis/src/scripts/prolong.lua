@@ -6,16 +6,14 @@ begin()
 
 local left = -1
 if own_claim and own_claim[STATE] == 'in' then
-    local until_ms = math.max(tonumber(redis.call('ZSCORE', inside, own)) or now, now + lease)
-    redis.call('ZADD', inside, until_ms, own)
-    ends_at(until_ms)
+    prolong(own_claim, now + lease)
     own_claim[LEASE] = math.max(own_claim[LEASE], lease)
     if own_claim[NUMBER] == 0 and told then own_claim[NUMBER] = told end
     if own_claim[SINCE] == 0 then own_claim[SINCE] = now end
     save(own, own_claim)
     raise_floor(own_claim[NUMBER])
     mark_clock()
-    left = left_of(own_claim, until_ms)
+    left = left_of(own_claim)
 end
 conclude()
 return left

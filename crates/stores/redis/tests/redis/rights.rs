@@ -59,6 +59,11 @@ async fn locks(keeper: &Keeper) {
     for task in crowd {
         soon("it ends", task).await.unwrap();
     }
+    // One that waits asks again, as its heartbeat.
+    let held = keeper.mutex("again").fair().lock().await.unwrap();
+    let waits = keeper.mutex("again").fair().lease(Duration::from_millis(300)).wait(Duration::from_millis(400));
+    assert!(waits.lock().await.is_err());
+    held.release().await.unwrap();
     // Led, observed, done once, listed.
     let mut leader = keeper.election("lead").campaign().await.unwrap();
     let mut observer = keeper.election("lead").observe().unwrap();

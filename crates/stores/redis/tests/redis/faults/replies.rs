@@ -36,6 +36,9 @@ impl Scene {
         take(&self.other, &lock, &fair).await;
         renew(&self.other, &lock, &fair).await;
         self.other.leave(&lock, fair.id, Keep::Nothing).await.unwrap();
+        let (free, plain) = (name("taught/free"), mutex(LEASE));
+        take(&self.other, &free, &plain).await;
+        self.other.leave(&free, plain.id, Keep::Nothing).await.unwrap();
     }
 
     fn keeper(&self) -> Keeper {
