@@ -7,15 +7,13 @@ use std::sync::LazyLock;
 
 /// One script.
 pub(crate) struct Script {
-    /// What it is, for error messages.
-    pub(crate) name: &'static str,
     text: &'static str,
     hash: LazyLock<String>,
 }
 
 impl Script {
-    const fn new(name: &'static str, text: &'static str, hash: fn() -> String) -> Self {
-        Self { name, text, hash: LazyLock::new(hash) }
+    const fn new(text: &'static str, hash: fn() -> String) -> Self {
+        Self { text, hash: LazyLock::new(hash) }
     }
 
     pub(crate) fn text(&self) -> &'static str {
@@ -32,7 +30,7 @@ macro_rules! script {
         $(#[$doc])*
         pub(crate) static $name: Script = {
             const TEXT: &str = concat!($(include_str!($file)),+);
-            Script::new(stringify!($name), TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
+            Script::new(TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
         };
     };
 }
