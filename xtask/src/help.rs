@@ -58,8 +58,10 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
     (
         "bench",
         "measure",
-        "cargo xtask bench [NAME…]",
-        "Runs the benchmarks named, or all, in release mode. What their program says about itself:",
+        "cargo xtask bench [NAME…] [--no-peers]",
+        "Runs the benchmarks named, or all, in release mode. For `redis`, other people's clients are installed from their\n\
+         registries below target/peers and measured beside ours, unless --no-peers is given. What their program says about\n\
+         itself:",
     ),
     (
         "tidy",

@@ -4,12 +4,14 @@
 //! broken.
 
 mod args;
+mod bench;
 mod examples;
 mod help;
 mod interop;
 mod laws;
 mod licences;
 mod lifecycle;
+mod places;
 mod run;
 mod setup;
 mod test;
@@ -43,7 +45,7 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
     if own_words.into_iter().any(|word| word == "-h" || word == "--help") {
         println!("{page}");
         // Which benchmarks there are only their own program knows.
-        return if task == "bench" { bench(&["--help".to_string()]) } else { Ok(()) };
+        return if task == "bench" { bench::bench(vec!["--help".to_string()]) } else { Ok(()) };
     }
     let mut args = Args::new(task, rest);
     match task {
@@ -69,17 +71,15 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
             let install = args.flag("--install");
             interop::interop(&interop::Options { full, install, stand_in, peers: args.names()? })
         }
-        "bench" => bench(&args.rest()),
+        "bench" => {
+            let without_peers = args.flag("--no-peers");
+            let words = args.rest();
+            if bench::wants_peers(&words) && !without_peers { bench::with_peers(words) } else { bench::bench(words) }
+        }
         "tidy" => args.finish().and_then(|()| check_tree()),
         "licences" => args.finish().and_then(|()| licences::licences()),
         _ => Err(Trouble::new(format!("`{task}` has a help page and nothing to run; this is a bug"))),
     }
-}
-
-fn bench(names: &[String]) -> Result<(), Trouble> {
-    let mut command = run::cargo();
-    command.args(["run", "--release", "--locked", "--package", "lockkeeper-bench", "--"]).args(names);
-    run::run(&mut command)
 }
 
 fn check_tree() -> Result<(), Trouble> {

@@ -90,7 +90,7 @@ impl Pair {
 }
 
 /// All pairs of one comparison.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Pairs {
     /// Those that count.
     pub kept: Vec<Pair>,
@@ -161,6 +161,23 @@ pub fn compare(ours: &mut dyn Arm, base: &mut dyn Arm, plan: Plan) -> Outcome<Co
         while !all.same.take(run_same(pair, base, plan.slice)?, plan.pairs) {}
     }
     Ok(all)
+}
+
+/// The same for something that is told beside a comparison with the same baseline: fewer pairs, and the A/A row of that
+/// comparison, which was measured in the same run.
+pub fn compare_beside(
+    beside: &Comparison,
+    theirs: &mut dyn Arm,
+    base: &mut dyn Arm,
+    plan: Plan,
+) -> Outcome<Comparison> {
+    theirs.run(plan.slice)?;
+    let mut main = Pairs::default();
+    let pairs = (plan.pairs / 4).max(3);
+    for pair in 0..pairs {
+        while !main.take(run_pair(pair, theirs, base, plan.slice)?, pairs) {}
+    }
+    Ok(Comparison { main, same: beside.same.clone() })
 }
 
 fn run_pair(pair: usize, ours: &mut dyn Arm, base: &mut dyn Arm, length: Duration) -> Outcome<Pair> {

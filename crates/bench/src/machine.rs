@@ -83,6 +83,17 @@ pub fn thread_cpu(thread: u32) -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// Processor time of another process so far, all its threads.
+pub fn cpu_of(pid: u32) -> Outcome<Duration> {
+    let mut nanos = 0_u64;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end while we look.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        nanos += text.split_whitespace().next().ok_or("schedstat is empty")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
 /// The load of the last minute.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

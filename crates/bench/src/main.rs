@@ -1,12 +1,16 @@
 //! Figures: ratios against the raw limit, measured in one run.
 //!
-//! `cargo run --release -p lockkeeper-bench -- [memory] [sqlite] [--quick] [--record] [--render]`. How a ratio is
+//! `cargo run --release -p lockkeeper-bench -- [memory] [sqlite] [redis] [--quick] [--record] [--render]`. How a ratio is
 //! made stands in `harness`; the benchmarks know nothing of it but the trait `Arm`. Surprise: some benchmarks start
 //! this program again as a child, in hidden modes that begin with the word `child`.
 
+mod handed;
 mod harness;
+mod local;
 mod machine;
 mod memory;
+mod player;
+mod redis;
 mod render;
 mod report;
 mod sqlite;
@@ -21,18 +25,21 @@ use report::{Record, Report};
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "\
-usage: lockkeeper-bench [memory] [sqlite] [--quick] [--record [--note TEXT]] [--render] [--dir PATH]
+usage: lockkeeper-bench [memory] [sqlite] [redis] [--quick] [--record [--note TEXT]] [--render] [--dir PATH]
+       lockkeeper-bench redis-lanes [--quick]    every way to take and release a free lock, side by side
 
-  memory, sqlite  what to measure; all if none is named
+  memory, sqlite, redis
+                  what to measure; all if none is named
   --quick         fewer and shorter slices: to see that it works, not a record
   --record        write bench/results/NAME.json and docs/bench.md
   --note TEXT     words that stand with the record
   --render        only make docs/bench.md from bench/results
   --dir PATH      where the files of the stores are made (a folder under target/)
+  --peers PATH    where `cargo xtask bench` has installed other people's clients
 ";
 
 /// The benchmarks by name.
-const ALL: &[&str] = &["memory", "sqlite"];
+const ALL: &[&str] = &["memory", "sqlite", "redis"];
 
 #[derive(Debug)]
 struct Options {
@@ -42,12 +49,16 @@ struct Options {
     render: bool,
     note: Option<String>,
     folder: PathBuf,
+    peers: Option<PathBuf>,
 }
 
 fn main() -> std::process::ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((first, rest)) if first == "child" => child(rest),
+        Some((first, rest)) if first == "redis-lanes" => {
+            redis::lanes(if rest.iter().any(|word| word == "--quick") { Plan::QUICK } else { Plan::RECORD })
+        }
         _ => parse(&args).and_then(|options| options.map_or_else(help, |options| run(&options))),
     };
     match done {
@@ -79,6 +90,7 @@ fn parse(args: &[String]) -> Outcome<Option<Options>> {
         render: false,
         note: None,
         folder: root().join("target/bench"),
+        peers: None,
     };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -89,6 +101,7 @@ fn parse(args: &[String]) -> Outcome<Option<Options>> {
             "--render" => options.render = true,
             "--note" => options.note = Some(value()?.clone()),
             "--dir" => options.folder = value()?.into(),
+            "--peers" => options.peers = Some(value()?.into()),
             "--help" | "-h" => return Ok(None),
             name => match ALL.iter().find(|known| **known == name) {
                 Some(known) => options.names.push(known),
@@ -139,6 +152,7 @@ fn measure(name: &str, options: &Options) -> Outcome<Report> {
     match name {
         "memory" => memory::run(options.plan),
         "sqlite" => sqlite::run(options.plan, &options.folder),
+        "redis" => redis::run(options.plan, options.peers.as_deref()),
         other => Err(format!("`{other}` is not known here").into()),
     }
 }
@@ -153,6 +167,7 @@ fn child(args: &[String]) -> Outcome<()> {
         ["another", path, millis] => {
             sqlite::another(Path::new(path), std::time::Duration::from_millis(millis.parse()?))
         }
+        ["redis", rest @ ..] => redis::child(rest),
         _ => Err("this mode is for this program alone".into()),
     }
 }

@@ -32,7 +32,13 @@ pub fn run(plan: Plan) -> Outcome<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     figures.extend(steady(&runtime, plan)?);
     figures.extend(capacity(&runtime, plan)?);
-    Ok(Report { name: "memory", about: "100,000 holds of one keeper on the memory store", ratios: Vec::new(), figures })
+    Ok(Report {
+        name: "memory",
+        about: "100,000 holds of one keeper on the memory store",
+        ratios: Vec::new(),
+        figures,
+        beside: Vec::new(),
+    })
 }
 
 /// Twenty bytes, like the names that people choose.

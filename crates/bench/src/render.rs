@@ -50,6 +50,10 @@ pub fn page(records: &[Value]) -> Outcome<String> {
 fn section(page: &mut String, record: &Value) -> Outcome<()> {
     writeln!(page, "\n## {}\n\n{}\n", text(record, "name"), capital(text(record, "about")))?;
     origin(page, record)?;
+    let beside: Vec<&str> = record["beside"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !beside.is_empty() {
+        writeln!(page, "\nMeasured with {}.", beside.join("; "))?;
+    }
     if let Some(note) = record["note"].as_str() {
         writeln!(page, "\n{note}")?;
     }
@@ -62,10 +66,10 @@ fn section(page: &mut String, record: &Value) -> Outcome<()> {
         writeln!(page, "\n| figure | value | bar |\n|---|---|---|")?;
     }
     for figure in figures {
-        let bar = match (figure["must_be"].as_f64(), figure["met"].as_bool()) {
-            (Some(must_be), met) => format!("= {}: {}", short(must_be), verdict(met)),
-            (None, _) => String::new(),
-        };
+        // Older records have the number alone.
+        let must_be = figure["must_be"].as_f64().map(|must_be| format!("= {}", short(must_be)));
+        let bar = figure["bar"].as_str().map(str::to_owned).or(must_be);
+        let bar = bar.map_or_else(String::new, |bar| format!("{bar}: {}", verdict(figure["met"].as_bool())));
         writeln!(page, "| {} | {} {} | {bar} |", text(figure, "what"), number(&figure["value"]), text(figure, "unit"))?;
     }
     Ok(())
@@ -93,7 +97,7 @@ fn origin(page: &mut String, record: &Value) -> Outcome<()> {
 }
 
 fn ratio_table(page: &mut String, ratios: &[Value]) -> Outcome<()> {
-    writeln!(page, "\n| what | ours | baseline | ratio (95 %) | A/A (95 %) | bar |\n|---|---|---|---|---|---|")?;
+    writeln!(page, "\n| what | measured | baseline | ratio (95 %) | A/A (95 %) | bar |\n|---|---|---|---|---|---|")?;
     for ratio in ratios {
         let bar = match ratio["bar"].as_str() {
             Some(bar) => format!("{bar}: {}", verdict(ratio["met"].as_bool())),
@@ -177,7 +181,11 @@ mod tests {
                 "what": "pairs", "against": "raw", "unit": "pairs/s", "bar": "≥ 0.8 ×", "met": false,
                 "reason": "too slow", "ours": side, "baseline": side, "ratio": pairs, "same": same,
             }],
-            "figures": [{ "what": "threads", "value": 1.0, "unit": "", "must_be": 1.0, "met": true }],
+            "beside": ["redis 7.0.15", "a peer 1.0"],
+            "figures": [
+                { "what": "threads", "value": 1.0, "unit": "", "must_be": 1.0, "met": true },
+                { "what": "turns", "value": 9.0, "unit": "per second", "bar": "≥ 10", "met": false },
+            ],
         });
         let mut page = String::new();
         section(&mut page, &record).unwrap();
@@ -188,6 +196,8 @@ mod tests {
             "0.71 × (0.70–0.72) | 1.00 × (0.99–1.01) | ≥ 0.8 ×: **not met** |",
             "30 pairs, 3 repeated, 0 kept with steal, steal at most 2.0 % in a slice. Not met: too slow.",
             "| threads | 1  | = 1: **met** |",
+            "| turns | 9 per second | ≥ 10: **not met** |",
+            "Measured with redis 7.0.15; a peer 1.0.",
             "Why: x.",
         ] {
             assert!(page.contains(part), "{part}\n{page}");

@@ -19,6 +19,8 @@ pub struct Report {
     pub ratios: Vec<Ratio>,
     /// Plain numbers.
     pub figures: Vec<Figure>,
+    /// What was measured beside ours and what it ran on, with versions.
+    pub beside: Vec<String>,
 }
 
 /// Ours against a baseline.
@@ -45,20 +47,64 @@ pub struct Figure {
     pub value: f64,
     /// Of what.
     pub unit: &'static str,
-    /// What it must be exactly, if anything.
-    pub must_be: Option<f64>,
+    /// What it must be, if anything.
+    pub need: Option<Need>,
+}
+
+/// What a plain number must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Need {
+    /// Exactly so much.
+    Exactly(f64),
+    /// At least so much.
+    AtLeast(f64),
+    /// At most so much.
+    AtMost(f64),
+}
+
+impl Need {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::Exactly(need) => value == need,
+            Self::AtLeast(need) => value >= need,
+            Self::AtMost(need) => value <= need,
+        }
+    }
+}
+
+impl std::fmt::Display for Need {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exactly(need) => write!(f, "= {}", short(*need)),
+            Self::AtLeast(need) => write!(f, "≥ {}", short(*need)),
+            Self::AtMost(need) => write!(f, "≤ {}", short(*need)),
+        }
+    }
 }
 
 impl Figure {
     /// A number without a bar.
     pub fn new(what: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self { what: what.into(), value, unit, must_be: None }
+        Self { what: what.into(), value, unit, need: None }
     }
 
     /// The same, that must be exactly so much.
-    pub fn exactly(mut self, must_be: f64) -> Self {
-        self.must_be = Some(must_be);
-        self
+    pub fn exactly(self, need: f64) -> Self {
+        Self { need: Some(Need::Exactly(need)), ..self }
+    }
+
+    /// The same, that must be at least so much.
+    pub fn at_least(self, need: f64) -> Self {
+        Self { need: Some(Need::AtLeast(need)), ..self }
+    }
+
+    /// The same, that must be at most so much.
+    pub fn at_most(self, need: f64) -> Self {
+        Self { need: Some(Need::AtMost(need)), ..self }
+    }
+
+    fn met(&self) -> Option<bool> {
+        self.need.map(|need| need.is_met(self.value))
     }
 }
 
@@ -85,7 +131,7 @@ impl Ratio {
         let Comparison { main, same } = &self.found;
         println!("\n{}, against {}", self.what, self.against);
         println!("  {:<10} {:>14} {:>10} {:>14}", "", self.unit, "p99", "cpu µs/pair");
-        for (name, side) in [("ours", Side::A), ("baseline", Side::B)] {
+        for (name, side) in [("measured", Side::A), ("baseline", Side::B)] {
             let score = median(&main.of(side, |slice| slice.work.score));
             let cpu = median(&main.of(side, |slice| slice.work.cpu_micros()));
             let p99 = median(&main.of(side, |slice| slice.work.p99.unwrap_or(f64::NAN)));
@@ -160,14 +206,17 @@ impl Report {
         if plan.quick {
             println!("--quick: {} pairs of {:?} slices; not a record", plan.pairs, plan.slice);
         }
+        for what in &self.beside {
+            println!("  {what}");
+        }
         if !self.figures.is_empty() {
             println!();
         }
         for figure in &self.figures {
-            let verdict = match figure.must_be {
-                Some(must_be) if must_be == figure.value => "  met",
-                Some(_) => "  NOT MET",
-                None => "",
+            let verdict = match (figure.need, figure.met()) {
+                (Some(need), Some(true)) => format!("  {need} met"),
+                (Some(need), _) => format!("  {need} NOT MET"),
+                (None, _) => String::new(),
             };
             println!("  {:<62} {:>12} {}{verdict}", figure.what, short(figure.value), figure.unit);
         }
@@ -192,8 +241,8 @@ impl Report {
                 "what": figure.what,
                 "value": rounded(figure.value),
                 "unit": figure.unit,
-                "must_be": figure.must_be,
-                "met": figure.must_be.map(|must_be| must_be == figure.value),
+                "bar": figure.need.map(|need| need.to_string()),
+                "met": figure.met(),
             })
         };
         json!({
@@ -203,6 +252,7 @@ impl Report {
             "recorded": machine::today(),
             "note": record.note,
             "versions": machine::versions(record.root),
+            "beside": self.beside,
             "machine": record.machine,
             "plan": { "pairs": record.plan.pairs, "slice_ms": record.plan.slice.as_millis() as u64 },
             "figures": self.figures.iter().map(figure).collect::<Vec<_>>(),
@@ -256,7 +306,7 @@ mod tests {
         let bar = Some(Bar::AtLeast(0.8));
         let ratio = Ratio { what: "pairs", against: "raw", unit: "pairs/s", bar, found };
         let figures = vec![Figure::new("threads", 2.0, "").exactly(1.0)];
-        Report { name: "test", about: "nothing", ratios: vec![ratio], figures }
+        Report { name: "test", about: "nothing", ratios: vec![ratio], figures, beside: Vec::new() }
     }
 
     #[test]
@@ -277,6 +327,18 @@ mod tests {
         let parts: Vec<_> = json.to_string().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
         assert!(!parts.contains(&host), "the host's name is no part of a record");
         assert!(!json.to_string().contains(&*root.to_string_lossy()), "nor is a path");
+    }
+
+    #[test]
+    fn a_number_meets_its_bar_or_not() {
+        let figure = |need: fn(Figure, f64) -> Figure| need(Figure::new("x", 50.0, "ms"), 50.0);
+        assert_eq!(figure(Figure::at_least).met(), Some(true));
+        assert_eq!(figure(Figure::at_most).met(), Some(true));
+        assert_eq!(Figure::new("x", 49.9, "").at_least(50.0).met(), Some(false));
+        assert_eq!(Figure::new("x", 50.1, "").at_most(50.0).met(), Some(false));
+        assert_eq!(Figure::new("x", f64::NAN, "").at_most(50.0).met(), Some(false));
+        assert_eq!(Figure::new("x", 50.1, "").met(), None);
+        assert_eq!(Need::AtLeast(100_000.0).to_string(), "≥ 100,000");
     }
 
     #[test]

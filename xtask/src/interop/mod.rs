@@ -19,9 +19,10 @@ use lockkeeper_rig::{SERVERS, Server, Spec, Trouble, rig_dir};
 
 use cases::{CASES, Scene};
 use party::Program;
-use peers::{PEERS, Peer, Places};
+use peers::{PEERS, Peer};
 use race::{AWAY_MS, FORGETS_MS, Terms, race};
 
+use crate::places::{self, Places};
 use crate::setup;
 
 /// How many cases play at once: they mostly wait for leases, but nobody's lease may end because the machine is busy.
@@ -78,8 +79,8 @@ pub fn interop(options: &Options) -> Result<(), Trouble> {
     let wanted = wanted(&options.peers)?;
     let redis: Vec<&'static Spec> = SERVERS.iter().filter(|spec| spec.name == "redis").collect();
     setup::for_peers(options.install, &redis)?;
-    let places = Places::new()?;
-    print!("{}", peers::tools());
+    let places = Places::new("interop", "interop")?;
+    print!("{}", places::tools());
     let stand_in = peers::stand_in(&places)?;
     let (ours, sharing) = if options.stand_in {
         println!("NOT OURS: the honest stand-in plays in our place");

@@ -1,20 +1,18 @@
 //! One lock between two processes: from just before `release()` is called in the one to `lock()` returned in the
 //! other, which has been standing in line. Against the two commits that this takes at the least.
 //!
-//! Surprise: the stamps of two processes can be compared, because both read `CLOCK_BOOTTIME` of one host. The pace
-//! is that of people taking turns: after a hand-over both pause a little, so that the one who released does not
-//! stand in line again in the middle of the next measurement. The baseline keeps the same pace.
+//! Surprise: the pace is that of people taking turns. After a hand-over both pause a little, so that the one who released
+//! does not stand in line again in the middle of the next measurement. The baseline keeps the same pace.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use lockkeeper_sqlite::Sync;
 
 use super::raw::{Raw, RawClaim};
+use crate::handed::{Event, Noted, hand_overs, read_noted, write_noted};
 use crate::harness::{Arm, Work};
+use crate::player::{PATIENCE, Player, read_answer};
 use crate::stats::quantile;
 use crate::{Outcome, machine};
 
@@ -22,100 +20,6 @@ use crate::{Outcome, machine};
 const BALL: &str = "orders/item-00000000";
 /// How long both rest after a hand-over.
 const REST: Duration = Duration::from_millis(2);
-/// How long a child may be late before it counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What a child notes, with the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
-    /// `lock()` has returned.
-    Taken,
-    /// `release()` is about to be called, and the other one stands in line.
-    Passed,
-    /// `release()` is about to be called, and nobody is known to wait.
-    Dropped,
-}
-
-impl Event {
-    const ALL: [(Self, char); 3] = [(Self::Taken, 'T'), (Self::Passed, 'P'), (Self::Dropped, 'D')];
-
-    fn letter(self) -> char {
-        Self::ALL.iter().find(|(event, _)| *event == self).map_or('?', |(_, letter)| *letter)
-    }
-}
-
-type Noted = (u64, Event);
-
-/// The hand-overs in what two children noted, in microseconds.
-fn hand_overs(children: [&[Noted]; 2]) -> Vec<f64> {
-    let tagged = |child: usize| children[child].iter().map(move |(at, event)| (*at, child, *event));
-    let mut all: Vec<_> = tagged(0).chain(tagged(1)).collect();
-    all.sort_by_key(|(at, child, _)| (*at, *child));
-    let is_one = |pair: &&[(u64, usize, Event)]| {
-        pair[0].2 == Event::Passed && pair[1].2 == Event::Taken && pair[0].1 != pair[1].1
-    };
-    all.windows(2).filter(is_one).map(|pair| (pair[1].0 - pair[0].0) as f64 / 1e3).collect()
-}
-
-/// A child that plays; it is killed when dropped.
-struct Player {
-    child: Child,
-    orders: ChildStdin,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Player {
-    fn start(path: &Path) -> Outcome<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["child", "handover"])
-            .arg(path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (orders, said) = (child.stdin.take(), child.stdout.take());
-        let (tell, lines) = mpsc::channel();
-        let said = BufReader::new(said.ok_or("a child has no output")?);
-        std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Ok(Self { child, orders: orders.ok_or("a child has no input")?, lines })
-    }
-
-    fn order(&mut self, length: Duration, first: bool) -> Outcome<()> {
-        writeln!(self.orders, "{} {}", length.as_millis(), u8::from(first))?;
-        Ok(self.orders.flush()?)
-    }
-
-    /// Its processor time, and what it noted.
-    fn answer(&self, length: Duration) -> Outcome<(Duration, Vec<Noted>)> {
-        let line = self.lines.recv_timeout(length + PATIENCE).map_err(|_| "a child is stuck or gone")?;
-        read_answer(&line).ok_or_else(|| format!("a child said: {line}").into())
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn write_answer(cpu: Duration, noted: &[Noted]) -> String {
-    let mut line = cpu.as_nanos().to_string();
-    for (at, event) in noted {
-        line.push_str(&format!(" {}{at}", event.letter()));
-    }
-    line
-}
-
-fn read_answer(line: &str) -> Option<(Duration, Vec<Noted>)> {
-    let mut words = line.split(' ');
-    let cpu = Duration::from_nanos(words.next()?.parse().ok()?);
-    let noted = words.map(|word| {
-        let letter = word.chars().next()?;
-        let event = Event::ALL.iter().find(|(_, known)| *known == letter)?.0;
-        Some((word[1..].parse().ok()?, event))
-    });
-    Some((cpu, noted.collect::<Option<_>>()?))
-}
 
 /// Two processes with the whole client.
 pub struct Ours {
@@ -125,15 +29,21 @@ pub struct Ours {
 impl Ours {
     /// Starts both on one new file.
     pub fn start(path: &Path) -> Outcome<Self> {
-        Ok(Self { players: [Player::start(path)?, Player::start(path)?] })
+        let path = path.to_str().ok_or("the path is not UTF-8")?;
+        Ok(Self { players: [Player::own(&["handover", path])?, Player::own(&["handover", path])?] })
     }
 }
 
 impl Arm for Ours {
     fn run(&mut self, length: Duration) -> Outcome<Work> {
-        self.players[0].order(length, true)?;
-        self.players[1].order(length, false)?;
-        let (first, second) = (self.players[0].answer(length)?, self.players[1].answer(length)?);
+        self.players[0].order(&format!("{} 1", length.as_millis()))?;
+        self.players[1].order(&format!("{} 0", length.as_millis()))?;
+        let answer = |player: &Player| -> Outcome<(Duration, Vec<Noted>)> {
+            let line = player.answer(length)?;
+            let (cpu, words) = read_answer(&line)?;
+            Ok((cpu, read_noted(words).ok_or("a child's notes cannot be read")?))
+        };
+        let (first, second) = (answer(&self.players[0])?, answer(&self.players[1])?);
         let took = hand_overs([&first.1, &second.1]);
         Ok(work(&took, first.0 + second.0))
     }
@@ -200,7 +110,7 @@ pub fn child(path: &str) -> Outcome<()> {
         let (millis, first) = line.split_once(' ').ok_or("an order has two words")?;
         let cpu = machine::process_cpu();
         let noted = runtime.block_on(play(&keeper, Duration::from_millis(millis.parse()?), first == "1"))?;
-        println!("{}", write_answer(machine::process_cpu().saturating_sub(cpu), &noted));
+        println!("{}", write_noted(machine::process_cpu().saturating_sub(cpu), &noted));
     }
     runtime.block_on(keeper.close())?;
     Ok(())
@@ -229,27 +139,4 @@ async fn play(keeper: &lockkeeper::Keeper, length: Duration, first: bool) -> Out
         tokio::time::sleep(REST).await;
     }
     Ok(noted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_passes_to_the_other_one_count() {
-        let one = [(10, Event::Taken), (20_000, Event::Passed), (90_000, Event::Taken), (99_000, Event::Dropped)];
-        let two = [(25_000, Event::Taken), (80_000, Event::Passed), (120_000, Event::Taken)];
-        assert_eq!(hand_overs([&one, &two]), [5.0, 10.0]);
-        assert!(hand_overs([&one, &[]]).is_empty(), "taking it back is no hand-over");
-    }
-
-    #[test]
-    fn a_childs_line_is_understood() {
-        let noted = vec![(7, Event::Taken), (8, Event::Passed), (9, Event::Dropped)];
-        let line = write_answer(Duration::from_nanos(5), &noted);
-        assert_eq!(line, "5 T7 P8 D9");
-        assert_eq!(read_answer(&line), Some((Duration::from_nanos(5), noted)));
-        assert_eq!(read_answer("error"), None);
-        assert_eq!(read_answer("5 X7"), None);
-    }
 }

@@ -2,7 +2,6 @@
 
 mod distinct;
 mod handover;
-mod local;
 mod raw;
 
 use std::path::Path;
@@ -15,10 +14,10 @@ use lockkeeper::store::SharedStore;
 use lockkeeper_sqlite::{Options, Sqlite, Sync};
 
 pub use handover::child;
-pub use local::another;
 
 use crate::Outcome;
 use crate::harness::{Arm, Bar, Plan, compare};
+use crate::local::{self, Turns};
 use crate::report::{Figure, Ratio, Report};
 
 /// Measures everything in a folder of its own under `folder`.
@@ -37,6 +36,7 @@ pub fn run(plan: Plan, folder: &Path) -> Outcome<Report> {
         about: "the embedded store against bare SQLite with the same statements, on one disk",
         ratios,
         figures,
+        beside: Vec::new(),
     })
 }
 
@@ -78,11 +78,17 @@ async fn store(path: &Path, sync: Sync) -> Outcome<SharedStore> {
 fn turns(plan: Plan, folder: &Path) -> Outcome<(Ratio, Vec<Figure>)> {
     let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?);
     let busy = folder.join("turns.db");
-    let mut ours = local::Turns::open(runtime.clone(), &busy, true)?;
-    let mut base = local::Turns::open(runtime, &folder.join("turns-by-store.db"), false)?;
+    let open = |path: &Path, hand_over| -> Outcome<Turns> {
+        let store = runtime.block_on(store(path, Sync::Full))?;
+        let keeper = Keeper::builder().hand_over(hand_over).with_store(store);
+        Ok(Turns::new(runtime.clone(), keeper.into(), 8))
+    };
+    let mut ours = open(&busy, true)?;
+    let mut base = open(&folder.join("turns-by-store.db"), false)?;
     let found = compare(&mut ours, &mut base, plan)?;
     base.close()?;
-    let figures = ours.while_another_waits(&busy, plan.slice * 10)?;
+    let path = busy.to_str().ok_or("the path is not UTF-8")?;
+    let figures = ours.while_another_waits(&["another", path], plan.slice * 10)?.figures();
     ours.close()?;
     let what = "8 tasks of one process on one name, handed on locally, sync=full";
     let (against, bar) = ("every turn by way of the store", Some(Bar::AtLeast(20.0)));
@@ -116,4 +122,10 @@ fn hand_over(plan: Plan, folder: &Path, paced: bool) -> Outcome<Ratio> {
     // Met or not, it is told against both: which of the two raw pairs is the fair one can be argued.
     let bar = Some(Bar::AtMost(3.0));
     Ok(Ratio { what: "hand-over between two processes, sync=full", against, unit: "µs p50", bar, found })
+}
+
+/// The hidden mode of the process that waits for its turn.
+pub fn another(path: &Path, length: Duration) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { local::another(&keeper(path, Sync::Full).await?, length).await })
 }

@@ -1,14 +1,12 @@
 //! One lock among the tasks of one process: handed on in the process, against every turn by way of the store. And how
 //! long a second process waits for its turn meanwhile.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lockkeeper::{Builder, Keeper};
-use lockkeeper_sqlite::Sync;
+use lockkeeper::Keeper;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -17,22 +15,27 @@ use crate::report::Figure;
 use crate::stats::quantile;
 use crate::{Outcome, machine};
 
-/// How many tasks take turns.
-const TASKS: usize = 8;
 const NAME: &str = "orders/item-00000000";
 
 /// Tasks of one keeper that take turns on one lock.
 pub struct Turns {
     runtime: Arc<Runtime>,
     keeper: Keeper,
+    tasks: usize,
+}
+
+/// What was seen while another process waited.
+pub struct Beside {
+    /// Turns of the tasks here, per second.
+    pub rate: f64,
+    /// How long the other process waited for each of its turns, in milliseconds.
+    pub waits: Vec<f64>,
 }
 
 impl Turns {
-    /// A keeper that hands locks on inside the process, or does not.
-    pub fn open(runtime: Arc<Runtime>, path: &Path, hand_over: bool) -> Outcome<Self> {
-        let builder: Builder = Keeper::builder().hand_over(hand_over);
-        let store = runtime.block_on(super::store(path, Sync::Full))?;
-        Ok(Self { keeper: builder.with_store(store).into(), runtime })
+    /// So many tasks of this keeper.
+    pub fn new(runtime: Arc<Runtime>, keeper: Keeper, tasks: usize) -> Self {
+        Self { runtime, keeper, tasks }
     }
 
     /// Closes the store, so that its threads are gone before the next comparison.
@@ -43,7 +46,7 @@ impl Turns {
     fn turns(&self, stop: impl Fn() -> bool + Clone + Send + 'static) -> Outcome<u64> {
         self.runtime.block_on(async {
             let mut tasks = JoinSet::new();
-            for _ in 0..TASKS {
+            for _ in 0..self.tasks {
                 let (keeper, stop) = (self.keeper.clone(), stop.clone());
                 tasks.spawn(async move {
                     let mut count = 0;
@@ -62,14 +65,16 @@ impl Turns {
         })
     }
 
-    /// How long another process waits for its turn while tasks here keep taking theirs.
-    pub fn while_another_waits(&self, path: &Path, length: Duration) -> Outcome<Vec<Figure>> {
+    /// How long another process waits for its turn while tasks here keep taking theirs. It is this program, in a hidden
+    /// mode that calls [`another`].
+    pub fn while_another_waits(&self, mode: &[&str], length: Duration) -> Outcome<Beside> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["child", "another"])
-            .arg(path)
+            .arg("child")
+            .args(mode)
             .arg(length.as_millis().to_string())
             .stdout(Stdio::piped())
             .spawn()?;
+        let started = Instant::now();
         let over = Arc::new(AtomicBool::new(false));
         let (seen, watched) = (over.clone(), over.clone());
         let end = Instant::now() + length + Duration::from_secs(20);
@@ -89,12 +94,19 @@ impl Turns {
         if waits.is_empty() {
             return Err("the other process never had its turn".into());
         }
-        Ok(vec![
-            Figure::new("turns of another process meanwhile", waits.len() as f64, ""),
-            Figure::new("its wait for a turn, p50", quantile(&waits, 0.5), "ms"),
-            Figure::new("its wait for a turn, p99 (to be at most 50)", quantile(&waits, 0.99), "ms"),
-            Figure::new("turns of the tasks here meanwhile", count as f64 / length.as_secs_f64(), "per second"),
-        ])
+        Ok(Beside { rate: count as f64 / started.elapsed().as_secs_f64(), waits })
+    }
+}
+
+impl Beside {
+    /// For people; without bars.
+    pub fn figures(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("turns of another process meanwhile", self.waits.len() as f64, ""),
+            Figure::new("its wait for a turn, p50", quantile(&self.waits, 0.5), "ms"),
+            Figure::new("its wait for a turn, p99", quantile(&self.waits, 0.99), "ms").at_most(50.0),
+            Figure::new("turns of the tasks here meanwhile", self.rate, "per second"),
+        ]
     }
 }
 
@@ -109,18 +121,14 @@ impl Arm for Turns {
 }
 
 /// The other process: takes its turn again and again, and says how many milliseconds each took to come.
-pub fn another(path: &Path, length: Duration) -> Outcome<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let keeper = super::keeper(path, Sync::Full).await?;
-        let end = Instant::now() + length;
-        while Instant::now() < end {
-            let asked = Instant::now();
-            let hold = keeper.mutex(NAME).lock().await?;
-            println!("{:.3}", asked.elapsed().as_secs_f64() * 1e3);
-            hold.release().await?;
-            tokio::time::sleep(Duration::from_millis(3)).await;
-        }
-        Ok(keeper.close().await?)
-    })
+pub async fn another(keeper: &Keeper, length: Duration) -> Outcome<()> {
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        let asked = Instant::now();
+        let hold = keeper.mutex(NAME).lock().await?;
+        println!("{:.3}", asked.elapsed().as_secs_f64() * 1e3);
+        hold.release().await?;
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    Ok(keeper.close().await?)
 }
