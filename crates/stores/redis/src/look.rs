@@ -30,7 +30,7 @@ const FROM_THE_START: [&[u8]; 2] = [b"0", b"-inf"];
 /// One line as people see it; `None` if nobody stands in it.
 pub(crate) async fn line(link: &Link, hub: &Hub, name: &Name) -> Result<Option<LockView>> {
     let keys = Keys::of(name);
-    let answer = link.run(&INSPECT, &keys.all()[..5], &FROM_THE_START).await?;
+    let answer = link.run(&INSPECT, &keys.all()[..4], &FROM_THE_START).await?;
     whole(link, hub, name, &answer).await
 }
 
@@ -40,7 +40,7 @@ async fn whole(link: &Link, hub: &Hub, name: &Name, first: &Value) -> Result<Opt
     while let Some([inside, waiting]) = seen.next.take()
         && seen.claims.len() < CLAIMS
     {
-        let answer = link.run(&INSPECT, &keys.all()[..5], &[&inside, &waiting]).await?;
+        let answer = link.run(&INSPECT, &keys.all()[..4], &[&inside, &waiting]).await?;
         let more = piece(hub, &answer)?;
         seen.claims.extend(more.claims);
         seen.next = more.next;
@@ -79,7 +79,7 @@ pub(crate) async fn lines(
 async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
     let mut pipe = redis::pipe();
     for name in names {
-        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..5], &FROM_THE_START));
+        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..4], &FROM_THE_START));
     }
     let mut views = Vec::new();
     for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {

@@ -34,7 +34,6 @@ pub(crate) const NEEDED: &[&str] = &[
     "HINCRBY {h} f 1",
     "HDEL {h} f",
     "ZADD {z} 1 m",
-    "ZSCORE {z} m",
     "ZRANK {z} m",
     "ZRANGE {z} 0 0",
     "ZRANGEBYSCORE {z} -inf 0",

@@ -5,7 +5,7 @@
 -- number, entered-ms, since-ms, left-ms, owner, note; and, if there may be more, what to ask with next.
 
 local PIECE = 250
-local holder, line, waiting, inside, ends = unpack(KEYS, 1, 5)
+local holder, line, waiting, inside = unpack(KEYS, 1, 4)
 local read_in, read_waiting = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = math.floor((clock[1] * 1000000 + clock[2]) / 1000)
@@ -22,30 +22,31 @@ end
 
 local summary = redis.call('HGET', line, 'line')
 if not summary then return { now, held, left, false, false, {}, {} } end
-summary = read(summary, 12)
+summary = read(summary, 13)
 local claims = {}
 
-local function add(id, ends_key)
-    local until_ms = tonumber(redis.call('ZSCORE', ends_key, id)) or 0
-    local packed = until_ms > now and redis.call('HGET', line, id)
-    if packed then
-        local state, weight, _, number, entered, since, _, _, _, owner, note = unpack(read(packed, 11), 1, 11)
-        claims[#claims + 1] =
-            { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
-    end
+local function add(id)
+    local packed = redis.call('HGET', line, id)
+    if not packed then return end
+    local state, weight, _, number, entered, since, until_ms, _, _, owner, note = unpack(read(packed, 11), 1, 11)
+    if until_ms <= now then return end
+    claims[#claims + 1] =
+        { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
 end
 
 local room, next_piece = PIECE, {}
 -- Nobody of the line is in without the marker.
 if held == 'lk1=' and read_in ~= '-' then
-    local ids = redis.call('ZRANGE', inside, read_in, read_in + PIECE - 1)
-    for _, id in ipairs(ids) do add(id, inside) end
+    -- Where only one can be in, it stands in the summary.
+    local ids = { summary[13] }
+    if summary[2] > 1 then ids = redis.call('ZRANGE', inside, read_in, read_in + PIECE - 1) end
+    for _, id in ipairs(ids) do add(id) end
     room = PIECE - #ids
     if room == 0 then next_piece = { read_in + PIECE, read_waiting } end
 end
 if room > 0 then
     local found = redis.call('ZRANGEBYSCORE', waiting, '(' .. read_waiting, '+inf', 'WITHSCORES', 'LIMIT', 0, room)
-    for i = 1, #found, 2 do add(found[i], ends) end
+    for i = 1, #found, 2 do add(found[i]) end
     if #found == 2 * room then next_piece = { '-', found[#found] } end
 end
 return { now, held, left, summary[1], summary[2], claims, next_piece }

@@ -33,7 +33,7 @@ local function leave()
         if was_left then kept_until = math.min(until_ms, kept_until) end
         claim[STATE], claim[ENDS] = 'left', kept_until
         save(own, claim)
-        redis.call('ZADD', inside, kept_until, own)
+        if summary[CAPACITY] > 1 then redis.call('ZADD', inside, kept_until, own) end
         if summary[IN] == 1 then summary[LATEST] = 0 else ends_sooner() end
         ends_at(kept_until, LATEST)
         changed = true

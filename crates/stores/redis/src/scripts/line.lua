@@ -14,9 +14,9 @@ local MARKER, FAST = 'lk1=', 'lk1:'
 local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
 -- The summary of a line: `soonest` is no later than the end of any claim of it. `latest` is when the last of those that
 -- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most. `till` is when the
--- keys end by themselves, `marked` when the marker does.
+-- keys end by themselves, `marked` when the marker does. Where only one can be in, it is `sole`, and `:in` is not used.
 local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST = 1, 2, 3, 4, 5, 6, 7, 8
-local LATEST, LONGEST, TILL, MARKED = 9, 10, 11, 12
+local LATEST, LONGEST, TILL, MARKED, SOLE = 9, 10, 11, 12, 13
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
 local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 
@@ -29,7 +29,6 @@ local now = math.floor(now_us / 1000)
 local held = redis.call('GET', holder)
 local stored = redis.call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
-local floor = tonumber(redis.call('GET', floor_key)) or 0
 local a_hold_ended = false
 -- One of several that are in has gone, or goes sooner than it would have: who is the last of them has to be looked up.
 local latest_is_stale = false
@@ -46,8 +45,11 @@ local function read(packed, last)
     return values
 end
 
-local summary = read(stored[1], MARKED)
+local summary = read(stored[1], SOLE)
 local own_claim = read(stored[3], NOTE)
+-- Numbers of a line go on above its last one; only the first of it has to be above the floor.
+local floor
+if not (summary and summary[LAST] > 0) then floor = tonumber(redis.call('GET', floor_key)) or 0 end
 
 local function whole(number)
     return string.format('%.0f', number)
@@ -100,12 +102,16 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
-    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0 }
+    summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0, '' }
 end
 
 local function put_inside(id, claim)
-    redis.call('ZADD', inside, claim[ENDS], id)
-    if summary[IN] == 0 then lives_on(inside) end
+    if summary[CAPACITY] == 1 then
+        summary[SOLE] = id
+    else
+        redis.call('ZADD', inside, claim[ENDS], id)
+        if summary[IN] == 0 then lives_on(inside) end
+    end
     summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
     ends_at(claim[ENDS], LATEST)
 end
@@ -114,14 +120,36 @@ end
 local function prolong(claim, until_ms)
     if until_ms > claim[ENDS] then
         claim[ENDS] = until_ms
-        redis.call('ZADD', inside, until_ms, own)
+        if summary[CAPACITY] > 1 then redis.call('ZADD', inside, until_ms, own) end
         ends_at(until_ms, LATEST)
     end
 end
 
+-- Is it in? Not from here on.
+local function take_from_inside(id)
+    if summary[CAPACITY] > 1 then return redis.call('ZREM', inside, id) == 1 end
+    if summary[SOLE] ~= id then return false end
+    summary[SOLE] = ''
+    return true
+end
+
+-- Those in whose time is over at a moment, some at a time.
+local function inside_until(until_ms)
+    if summary[CAPACITY] > 1 then
+        return redis.call('ZRANGEBYSCORE', inside, '-inf', until_ms, 'LIMIT', 0, SWEEP_MAX)
+    end
+    return summary[SOLE] ~= '' and summary[LATEST] <= until_ms and { summary[SOLE] } or {}
+end
+
+-- When the first of those in ends.
+local function inside_ends()
+    if summary[CAPACITY] > 1 then return tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2]) end
+    return summary[SOLE] ~= '' and summary[LATEST] or nil
+end
+
 -- Takes a claim out, wherever it stands.
 local function drop(id, claim)
-    if redis.call('ZREM', inside, id) == 1 then
+    if take_from_inside(id) then
         summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
         a_hold_ended = true
         ends_sooner()
@@ -143,7 +171,9 @@ end
 
 -- The floor outlives the line: a number at or ahead of the clock is written down for a day.
 local function raise_floor(number)
-    if number >= now_us and number > floor then
+    if number < now_us then return end
+    if not floor then floor = tonumber(redis.call('GET', floor_key)) or 0 end
+    if number > floor then
         floor = number
         redis.call('SET', floor_key, whole(number), 'EX', DAY_S)
     end
@@ -160,8 +190,8 @@ local function look_at_mark()
 end
 
 local function next_number()
-    look_at_mark()
-    local number = math.max(now_us, summary[LAST] + 1, floor + 1, clock_mark + 1)
+    if summary[LAST] == 0 then look_at_mark() end
+    local number = math.max(now_us, summary[LAST] + 1, (floor or 0) + 1, (clock_mark or 0) + 1)
     summary[LAST] = number
     if number > now_us then raise_floor(number) end
     return number
@@ -222,21 +252,17 @@ end
 -- Those whose time is over go: whoever comes by takes them out.
 local function sweep()
     if not summary or now < summary[SOONEST] then return end
-    for _, key in ipairs({ inside, ends }) do
-        drop_all(redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, SWEEP_MAX))
-    end
-    summary[SOONEST] = NEVER
-    for _, key in ipairs({ inside, ends }) do
-        local first = tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
-        if first and first < summary[SOONEST] then summary[SOONEST] = first end
-    end
+    drop_all(inside_until(now))
+    drop_all(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, SWEEP_MAX))
+    local first_waiting = tonumber(redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2])
+    summary[SOONEST] = math.min(inside_ends() or NEVER, first_waiting or NEVER)
 end
 
 -- Finds out who is in, and takes out those whose time is over.
 local function begin()
     if summary and held ~= MARKER and summary[IN] > 0 then
         -- Nobody of the line is in without the marker, whatever took it away.
-        drop_all(redis.call('ZRANGE', inside, 0, -1))
+        drop_all(summary[CAPACITY] > 1 and redis.call('ZRANGE', inside, 0, -1) or { summary[SOLE] })
         summary[IN], summary[USED], summary[LATEST] = 0, 0, 0
     end
     sweep()
@@ -268,9 +294,10 @@ end
 
 -- Writes down what is left of the line, and sets the marker to live as long as it does.
 local function conclude()
-    if a_hold_ended then mark_clock() end
     if changed and eyes then tell_observers() end
     if not summary or (summary[IN] == 0 and summary[WAIT] == 0) then
+        -- While there is a line, its last number stands in the summary.
+        if a_hold_ended then mark_clock() end
         if summary then raise_floor(summary[LAST]) end
         if eyes then
             redis.call('HDEL', line, 'line')
@@ -300,13 +327,11 @@ end
 
 -- When the line may move by itself: a claim that is in ends, or the first that waits does.
 local function moves_in()
-    local soonest = summary and tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2])
+    local soonest = summary and inside_ends()
     -- One that waits for a mutex ahead of us makes no difference by ending.
     local first = summary and summary[CAPACITY] > 1 and redis.call('ZRANGE', waiting, 0, 0)[1]
-    if first and first ~= own then
-        local first_ends = tonumber(redis.call('ZSCORE', ends, first))
-        if first_ends and (not soonest or first_ends < soonest) then soonest = first_ends end
-    end
+    local head = first and first ~= own and load(first)
+    if head and (not soonest or head[ENDS] < soonest) then soonest = head[ENDS] end
     if taken_by_another then
         local left = redis.call('PTTL', holder)
         if left >= 0 and (not soonest or now + left < soonest) then soonest = now + left end
