@@ -17,10 +17,10 @@ local function leave()
     end
     local claim = own_claim
     if not claim then return 'N' end
-    local was_left, is_in = claim[STATE] == 'left', claim[STATE] ~= 'waiting'
-    local until_ms = claim[ENDS]
+    local was_left, is_in = claim[C.STATE] == 'left', claim[C.STATE] ~= 'waiting'
+    local until_ms = claim[C.ENDS]
     if is_in and not was_left and told ~= '-' then
-        local known = tonumber(told) or claim[NUMBER]
+        local known = tonumber(told) or claim[C.NUMBER]
         -- Nobody here knows what number its holder was told, but it was before its time was over.
         if known == 0 then known = until_ms * 1000 end
         raise_floor(known)
@@ -31,11 +31,11 @@ local function leave()
         drop(own, claim)
     else
         if was_left then kept_until = math.min(until_ms, kept_until) end
-        claim[STATE], claim[ENDS] = 'left', kept_until
+        claim[C.STATE], claim[C.ENDS] = 'left', kept_until
         save(own, claim)
-        if summary[CAPACITY] > 1 then redis.call('ZADD', inside, kept_until, own) end
-        if summary[IN] == 1 then summary[LATEST] = 0 else ends_sooner() end
-        ends_at(kept_until, LATEST)
+        if summary[S.CAPACITY] > 1 then redis.call('ZADD', inside, kept_until, own) end
+        if summary[S.IN] == 1 then summary[S.LATEST] = 0 else ends_sooner() end
+        ends_at(kept_until, S.LATEST)
         changed = true
     end
     return was_left and 'N' or 'R'

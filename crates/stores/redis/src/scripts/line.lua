@@ -12,13 +12,19 @@ local own = ARGV[1]
 local MARKER, FAST = 'lk1=', 'lk1:'
 -- The marker is set a little longer than the longest claim, so that it need not be set again for each.
 local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
+-- Names of places, in tables: as locals each of them would be searched for whenever a function below is made, in every call.
 -- The summary of a line: `soonest` is no later than the end of any claim of it. `latest` is when the last of those that
 -- are in ends, and `longest` no earlier than the last of those that wait, who have seconds at the most. `till` is when the
 -- keys end by themselves, `marked` when the marker does. Where only one can be in, it is `sole`, and `:in` is not used.
-local KIND, CAPACITY, USED, IN, WAIT, LAST, ORDER, SOONEST = 1, 2, 3, 4, 5, 6, 7, 8
-local LATEST, LONGEST, TILL, MARKED, SOLE = 9, 10, 11, 12, 13
+local S = {
+    KIND = 1, CAPACITY = 2, USED = 3, IN = 4, WAIT = 5, LAST = 6, ORDER = 7, SOONEST = 8, LATEST = 9, LONGEST = 10,
+    TILL = 11, MARKED = 12, SOLE = 13,
+}
 -- A claim of a line: `number` is 0 while nobody here knows it, `since` while its client was not told that it holds.
-local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, OWNER, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local C = {
+    STATE = 1, WEIGHT = 2, LEASE = 3, NUMBER = 4, ENTERED = 5, SINCE = 6, ENDS = 7, CHANNEL = 8, QUESTION = 9, OWNER = 10,
+    NOTE = 11,
+}
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
@@ -45,11 +51,11 @@ local function read(packed, last)
     return values
 end
 
-local summary = read(stored[1], SOLE)
-local own_claim = read(stored[3], NOTE)
+local summary = read(stored[1], S.SOLE)
+local own_claim = read(stored[3], C.NOTE)
 -- Numbers of a line go on above its last one; only the first of it has to be above the floor.
 local floor
-if not (summary and summary[LAST] > 0) then floor = tonumber(redis.call('GET', floor_key)) or 0 end
+if not (summary and summary[S.LAST] > 0) then floor = tonumber(redis.call('GET', floor_key)) or 0 end
 
 local function whole(number)
     return string.format('%.0f', number)
@@ -59,7 +65,7 @@ end
 local unsaved = {}
 local function load(id)
     if id == own then return own_claim end
-    return unsaved[id] or read(redis.call('HGET', line, id), NOTE)
+    return unsaved[id] or read(redis.call('HGET', line, id), C.NOTE)
 end
 
 local function save(id, claim)
@@ -82,17 +88,17 @@ end
 
 -- A sorted set that was empty has come back without its end.
 local function lives_on(key)
-    if summary[TILL] > 0 then redis.call('PEXPIREAT', key, whole(summary[TILL])) end
+    if summary[S.TILL] > 0 then redis.call('PEXPIREAT', key, whole(summary[S.TILL])) end
 end
 
 local function ends_at(until_ms, latest)
-    summary[SOONEST] = math.min(summary[SOONEST], until_ms)
+    summary[S.SOONEST] = math.min(summary[S.SOONEST], until_ms)
     summary[latest] = math.max(summary[latest], until_ms)
 end
 
 -- Somebody who is in, or was, may have been the last to end.
 local function ends_sooner()
-    if summary[IN] == 0 then summary[LATEST] = 0 else latest_is_stale = true end
+    if summary[S.IN] == 0 then summary[S.LATEST] = 0 else latest_is_stale = true end
 end
 
 local function begin_line(kind, capacity)
@@ -106,55 +112,55 @@ local function begin_line(kind, capacity)
 end
 
 local function put_inside(id, claim)
-    if summary[CAPACITY] == 1 then
-        summary[SOLE] = id
+    if summary[S.CAPACITY] == 1 then
+        summary[S.SOLE] = id
     else
-        redis.call('ZADD', inside, claim[ENDS], id)
-        if summary[IN] == 0 then lives_on(inside) end
+        redis.call('ZADD', inside, claim[C.ENDS], id)
+        if summary[S.IN] == 0 then lives_on(inside) end
     end
-    summary[IN], summary[USED] = summary[IN] + 1, summary[USED] + claim[WEIGHT]
-    ends_at(claim[ENDS], LATEST)
+    summary[S.IN], summary[S.USED] = summary[S.IN] + 1, summary[S.USED] + claim[C.WEIGHT]
+    ends_at(claim[C.ENDS], S.LATEST)
 end
 
 -- A hold stands until at least this.
 local function prolong(claim, until_ms)
-    if until_ms > claim[ENDS] then
-        claim[ENDS] = until_ms
-        if summary[CAPACITY] > 1 then redis.call('ZADD', inside, until_ms, own) end
-        ends_at(until_ms, LATEST)
+    if until_ms > claim[C.ENDS] then
+        claim[C.ENDS] = until_ms
+        if summary[S.CAPACITY] > 1 then redis.call('ZADD', inside, until_ms, own) end
+        ends_at(until_ms, S.LATEST)
     end
 end
 
 -- Is it in? Not from here on.
 local function take_from_inside(id)
-    if summary[CAPACITY] > 1 then return redis.call('ZREM', inside, id) == 1 end
-    if summary[SOLE] ~= id then return false end
-    summary[SOLE] = ''
+    if summary[S.CAPACITY] > 1 then return redis.call('ZREM', inside, id) == 1 end
+    if summary[S.SOLE] ~= id then return false end
+    summary[S.SOLE] = ''
     return true
 end
 
 -- Those in whose time is over at a moment, some at a time.
 local function inside_until(until_ms)
-    if summary[CAPACITY] > 1 then
+    if summary[S.CAPACITY] > 1 then
         return redis.call('ZRANGEBYSCORE', inside, '-inf', until_ms, 'LIMIT', 0, SWEEP_MAX)
     end
-    return summary[SOLE] ~= '' and summary[LATEST] <= until_ms and { summary[SOLE] } or {}
+    return summary[S.SOLE] ~= '' and summary[S.LATEST] <= until_ms and { summary[S.SOLE] } or {}
 end
 
 -- When the first of those in ends.
 local function inside_ends()
-    if summary[CAPACITY] > 1 then return tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2]) end
-    return summary[SOLE] ~= '' and summary[LATEST] or nil
+    if summary[S.CAPACITY] > 1 then return tonumber(redis.call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2]) end
+    return summary[S.SOLE] ~= '' and summary[S.LATEST] or nil
 end
 
 -- Takes a claim out, wherever it stands.
 local function drop(id, claim)
     if take_from_inside(id) then
-        summary[IN], summary[USED] = summary[IN] - 1, summary[USED] - claim[WEIGHT]
+        summary[S.IN], summary[S.USED] = summary[S.IN] - 1, summary[S.USED] - claim[C.WEIGHT]
         a_hold_ended = true
         ends_sooner()
     else
-        summary[WAIT] = summary[WAIT] - redis.call('ZREM', waiting, id)
+        summary[S.WAIT] = summary[S.WAIT] - redis.call('ZREM', waiting, id)
         redis.call('ZREM', ends, id)
     end
     redis.call('HDEL', line, id)
@@ -165,7 +171,7 @@ end
 
 local function drop_all(ids)
     for _, id in ipairs(ids) do
-        drop(id, load(id) or { [WEIGHT] = 0 })
+        drop(id, load(id) or { [C.WEIGHT] = 0 })
     end
 end
 
@@ -190,22 +196,22 @@ local function look_at_mark()
 end
 
 local function next_number()
-    if summary[LAST] == 0 then look_at_mark() end
-    local number = math.max(now_us, summary[LAST] + 1, (floor or 0) + 1, (clock_mark or 0) + 1)
-    summary[LAST] = number
+    if summary[S.LAST] == 0 then look_at_mark() end
+    local number = math.max(now_us, summary[S.LAST] + 1, (floor or 0) + 1, (clock_mark or 0) + 1)
+    summary[S.LAST] = number
     if number > now_us then raise_floor(number) end
     return number
 end
 
 -- What is left of a hold, as its holder is told: never more than its lease, however far the clock went back.
 local function left_of(claim)
-    return math.min(claim[ENDS] - now, claim[LEASE])
+    return math.min(claim[C.ENDS] - now, claim[C.LEASE])
 end
 
 -- A fast-lane hold comes into the line as it is: same id, same time left.
 local function import(record)
     local id, number, lease, length, owner_and_note = string.match(record, '^lk1:(%x+):([%d ]+):(%d+):(%d+):(.*)$')
-    if not id or (summary and not (summary[KIND] == 'mutex' and summary[CAPACITY] == 1)) then
+    if not id or (summary and not (summary[S.KIND] == 'mutex' and summary[S.CAPACITY] == 1)) then
         taken_by_another = true
         return
     end
@@ -224,50 +230,50 @@ end
 
 -- Everybody who fits comes in, in order; all but our own claim are told.
 local function admit()
-    while summary and summary[WAIT] > 0 and summary[USED] < summary[CAPACITY] and not taken_by_another do
+    while summary and summary[S.WAIT] > 0 and summary[S.USED] < summary[S.CAPACITY] and not taken_by_another do
         local first = redis.call('ZRANGE', waiting, 0, 0)[1]
         local claim = first and load(first)
         if not claim then
             -- The server dropped a part of the line: those who waited there ask again.
             redis.call('DEL', waiting, ends)
-            summary[WAIT] = 0
+            summary[S.WAIT] = 0
             return
         end
-        if summary[USED] + claim[WEIGHT] > summary[CAPACITY] then return end
+        if summary[S.USED] + claim[C.WEIGHT] > summary[S.CAPACITY] then return end
         redis.call('ZREM', waiting, first)
         redis.call('ZREM', ends, first)
-        summary[WAIT] = summary[WAIT] - 1
+        summary[S.WAIT] = summary[S.WAIT] - 1
         put_inside(first, claim)
-        claim[STATE], claim[NUMBER] = 'in', next_number()
+        claim[C.STATE], claim[C.NUMBER] = 'in', next_number()
         save(first, claim)
         changed = true
-        if first ~= own and claim[CHANNEL] ~= '' then
-            local left = math.max(0, claim[ENDS] - now)
-            local news = table.concat({ first, whole(claim[NUMBER]), whole(left), claim[QUESTION] }, ' ')
-            redis.call('PUBLISH', claim[CHANNEL], news)
+        if first ~= own and claim[C.CHANNEL] ~= '' then
+            local left = math.max(0, claim[C.ENDS] - now)
+            local news = table.concat({ first, whole(claim[C.NUMBER]), whole(left), claim[C.QUESTION] }, ' ')
+            redis.call('PUBLISH', claim[C.CHANNEL], news)
         end
     end
 end
 
 -- Those whose time is over go: whoever comes by takes them out.
 local function sweep()
-    if not summary or now < summary[SOONEST] then return end
+    if not summary or now < summary[S.SOONEST] then return end
     drop_all(inside_until(now))
     drop_all(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, SWEEP_MAX))
     local first_waiting = tonumber(redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2])
-    summary[SOONEST] = math.min(inside_ends() or NEVER, first_waiting or NEVER)
+    summary[S.SOONEST] = math.min(inside_ends() or NEVER, first_waiting or NEVER)
 end
 
 -- Finds out who is in, and takes out those whose time is over.
 local function begin()
-    if summary and held ~= MARKER and summary[IN] > 0 then
+    if summary and held ~= MARKER and summary[S.IN] > 0 then
         -- Nobody of the line is in without the marker, whatever took it away.
-        drop_all(summary[CAPACITY] > 1 and redis.call('ZRANGE', inside, 0, -1) or { summary[SOLE] })
-        summary[IN], summary[USED], summary[LATEST] = 0, 0, 0
+        drop_all(summary[S.CAPACITY] > 1 and redis.call('ZRANGE', inside, 0, -1) or { summary[S.SOLE] })
+        summary[S.IN], summary[S.USED], summary[S.LATEST] = 0, 0, 0
     end
     sweep()
-    if summary and summary[IN] == 0 and summary[WAIT] == 0 then
-        raise_floor(summary[LAST])
+    if summary and summary[S.IN] == 0 and summary[S.WAIT] == 0 then
+        raise_floor(summary[S.LAST])
         summary = nil
     end
     if not summary then own_claim = nil end
@@ -295,10 +301,10 @@ end
 -- Writes down what is left of the line, and sets the marker to live as long as it does.
 local function conclude()
     if changed and eyes then tell_observers() end
-    if not summary or (summary[IN] == 0 and summary[WAIT] == 0) then
+    if not summary or (summary[S.IN] == 0 and summary[S.WAIT] == 0) then
         -- While there is a line, its last number stands in the summary.
         if a_hold_ended then mark_clock() end
-        if summary then raise_floor(summary[LAST]) end
+        if summary then raise_floor(summary[S.LAST]) end
         if eyes then
             redis.call('HDEL', line, 'line')
         elseif stored[1] or summary then
@@ -307,17 +313,17 @@ local function conclude()
         if (held or summary) and not taken_by_another then redis.call('DEL', holder) end
         return
     end
-    if latest_is_stale and summary[IN] > 0 then
-        summary[LATEST] = tonumber(redis.call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or summary[LATEST]
+    if latest_is_stale and summary[S.IN] > 0 then
+        summary[S.LATEST] = tonumber(redis.call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or summary[S.LATEST]
     end
-    if summary[WAIT] == 0 then summary[LONGEST] = 0 end
-    local lives_until = math.max(summary[LATEST], summary[LONGEST], now)
-    local ends_later = lives_until > summary[TILL]
-    if ends_later then summary[TILL] = lives_until + LINGER_MS end
-    local still_marks = held == MARKER and lives_until <= summary[MARKED] and summary[MARKED] <= lives_until + 2 * MARKER_MS
+    if summary[S.WAIT] == 0 then summary[S.LONGEST] = 0 end
+    local lives_until = math.max(summary[S.LATEST], summary[S.LONGEST], now)
+    local ends_later = lives_until > summary[S.TILL]
+    if ends_later then summary[S.TILL] = lives_until + LINGER_MS end
+    local still_marks = held == MARKER and lives_until <= summary[S.MARKED] and summary[S.MARKED] <= lives_until + 2 * MARKER_MS
     if not taken_by_another and not still_marks then
-        summary[MARKED] = lives_until + MARKER_MS
-        redis.call('SET', holder, MARKER, 'PXAT', whole(summary[MARKED]))
+        summary[S.MARKED] = lives_until + MARKER_MS
+        redis.call('SET', holder, MARKER, 'PXAT', whole(summary[S.MARKED]))
     end
     save_all()
     if ends_later then
@@ -329,9 +335,9 @@ end
 local function moves_in()
     local soonest = summary and inside_ends()
     -- One that waits for a mutex ahead of us makes no difference by ending.
-    local first = summary and summary[CAPACITY] > 1 and redis.call('ZRANGE', waiting, 0, 0)[1]
+    local first = summary and summary[S.CAPACITY] > 1 and redis.call('ZRANGE', waiting, 0, 0)[1]
     local head = first and first ~= own and load(first)
-    if head and (not soonest or head[ENDS] < soonest) then soonest = head[ENDS] end
+    if head and (not soonest or head[C.ENDS] < soonest) then soonest = head[C.ENDS] end
     if taken_by_another then
         local left = redis.call('PTTL', holder)
         if left >= 0 and (not soonest or now + left < soonest) then soonest = now + left end
