@@ -226,7 +226,6 @@ pub struct Builder {
     faults: Option<Faults>,
     checked: bool,
     layers: Vec<Box<dyn Layer>>,
-    watchdog_store: Option<SharedStore>,
     hand_over: bool,
 }
 
@@ -240,7 +239,6 @@ impl Default for Builder {
             faults: None,
             checked: false,
             layers: Vec::new(),
-            watchdog_store: None,
             hand_over: true,
         }
     }
@@ -296,16 +294,6 @@ impl Builder {
         self
     }
 
-    /// A second connection to the same store for the watchdog alone.
-    ///
-    /// Needed where a connection is driven by the runtime it was made in: user code that blocks that runtime would
-    /// stop the renewals as well (C3). Stores with threads of their own, such as sqlite and memory, need none.
-    #[must_use]
-    pub fn watchdog_store(mut self, store: SharedStore) -> Self {
-        self.watchdog_store = Some(store);
-        self
-    }
-
     /// May tasks of this keeper hand a mutex on without asking the store (they may)?
     ///
     /// While no other process waits, a hold then passes from task to task in microseconds, each with a token of its
@@ -317,12 +305,10 @@ impl Builder {
     }
 
     /// The keeper on this store.
-    pub fn with_store(mut self, store: SharedStore) -> Keeper {
-        let watchdog_store = self.watchdog_store.take().map(|store| self.inner_layers(store));
+    pub fn with_store(self, store: SharedStore) -> Keeper {
         let store = self.inner_layers(store);
-        let watchdog_store = watchdog_store.unwrap_or_else(|| store.clone());
         let local = Arc::new(LocalLines::new(self.hand_over));
-        let watchdog = Watchdog::new(outer_layers(watchdog_store), self.clock.clone(), local.clone());
+        let watchdog = Watchdog::new(outer_layers(store.clone()), self.clock.clone(), local.clone());
         let mut store = outer_layers(store);
         for layer in self.layers {
             store = wrap_boxed(store, layer);

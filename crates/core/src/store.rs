@@ -33,7 +33,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     fn wait<'a>(&'a self, lock: &'a Name, waiter: Waiter<'a>, at_most: Duration) -> Reply<'a, Option<Standing>>;
 
     /// Prolongs held claims, each to at least its own duration from now. Never creates, never shortens; answers
-    /// in the order asked.
+    /// in the order asked. Only the watchdog asks, from a thread and a runtime of its own: a connection that is driven by
+    /// the runtime it was made in is made here for this alone, so that a blocked program keeps its holds (C3).
     fn renew<'a>(&'a self, held: &'a [Held]) -> Reply<'a, Vec<Renewal>>;
 
     /// Takes a claim out, held or waiting; if it was held, the name stays taken as `keep` says. Absent is an answer.
