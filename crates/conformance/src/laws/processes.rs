@@ -139,6 +139,7 @@ pub async fn a_stopped_holder_is_fenced_off(world: World) -> Outcome {
 pub async fn processes_never_hold_together(world: World) -> Outcome {
     const PROCESSES: usize = 6;
     const ROUNDS: u64 = 15;
+    world.processes()?;
     let name = world.name();
     let file = std::env::temp_dir().join(format!("lockkeeper-law-{}-{:x}", std::process::id(), fastrand::u64(..)));
     std::fs::write(&file, "0").expect("a file");
