@@ -108,6 +108,8 @@ local function begin_line(kind, capacity)
         for _, key in ipairs({ waiting, inside, ends }) do redis.call('ZRANGE', key, 0, 0) end
         redis.call('DEL', waiting, inside, ends)
     end
+    -- It was not looked at while an earlier line, which is over, had a last number.
+    if not floor then floor = tonumber(redis.call('GET', floor_key)) or 0 end
     summary = { kind, capacity, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0, '' }
 end
 
@@ -175,9 +177,11 @@ local function drop_all(ids)
     end
 end
 
--- The floor outlives the line: a number at or ahead of the clock is written down for a day.
+-- The floor outlives the line: a number at or ahead of the clock is written down for a day. A line that goes on does so
+-- above it.
 local function raise_floor(number)
     if number < now_us then return end
+    if summary then summary[S.LAST] = math.max(summary[S.LAST], number) end
     if not floor then floor = tonumber(redis.call('GET', floor_key)) or 0 end
     if number > floor then
         floor = number

@@ -1,7 +1,8 @@
 -- The fast lane's release, for any number of locks at once: compare, then delete.
 --
--- KEYS: the holder key of each lock, then the clock's mark. ARGV: id and number of each. Answers 1 for each that was released, 0 for each that
--- needs `leave`: it is in a line, not there, or its number is at or ahead of the clock and has to be written down first.
+-- KEYS: the holder key of each lock, then the clock's mark. ARGV: id and number of each. Answers 1 for each that was
+-- released, 0 for each that needs `leave`: it is in a line, not there, or its number is at or ahead of the clock and has to
+-- be written down first.
 -- Whoever waits for a fast-lane hold has taken it into the line before, so a record that is still here has nobody waiting.
 
 local clock = redis.call('TIME')

@@ -1,7 +1,8 @@
 -- Renews fast-lane holds, any number at once. Never creates, never shortens.
 --
--- KEYS: holder and floor of each, then the clock's mark. ARGV: id, lease-ms and number (`?` if it is not known) of each. Answers for each what is
--- left in ms, -1 if it is gone, -2 if it is in a line. The first renewal writes the number into the record, for `show`.
+-- KEYS: holder and floor of each, then the clock's mark. ARGV: id, lease-ms and number (`?` if it is not known) of each.
+-- Answers for each what is left in ms, -1 if it is gone, -2 if it is in a line. The first renewal writes the number into the
+-- record, for `show`.
 
 local clock = redis.call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]

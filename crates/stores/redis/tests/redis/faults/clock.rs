@@ -254,3 +254,18 @@ async fn back_by_an_hour_a_hold_is_renewed_on() {
     next.0.release().await.expect("it is ours");
     next.1.release().await.expect("it is ours");
 }
+
+/// A line that is over, and has not been tidied up yet, does not hide the floor from the next one.
+#[tokio::test]
+async fn the_first_number_of_a_line_is_above_the_floor_whatever_was_there_before() {
+    let Some(server) = own("redis") else { return };
+    let (store, mut raw) = (open(server.port()).await, raw(server.port()).await);
+    let (lock, fair) = (name("x"), || Claim { fair: true, ..mutex(LEASE) });
+    let before = take(&store, &lock, &fair()).await;
+    // In an hour, as after a clock that was set back by as much.
+    let floor = (before.as_u64() >> Token::LOCAL_BITS) + 3_600_000_000;
+    let _: i64 = say(&mut raw, "DEL", &["x"]).await;
+    let _: String = say(&mut raw, "SET", &["{x}:last", &floor.to_string()]).await;
+    let after = take(&store, &lock, &fair()).await;
+    assert!(after > Token::of_number(floor).unwrap(), "{after} is not above {floor}");
+}
