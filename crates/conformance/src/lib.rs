@@ -88,7 +88,8 @@ macro_rules! exclusive_laws {
         $crate::tests! { $world;
             line: enter_is_idempotent_by_claim_id, claims_are_served_in_order,
                 an_impatient_claim_leaves_nothing_behind, asking_alone_makes_no_claim, a_leave_compares_the_claim,
-                leaving_twice_is_an_answer, a_kept_name_stays_taken, a_note_is_shown_and_can_be_changed,
+                leaving_twice_is_an_answer, a_kept_name_stays_taken, a_kept_name_is_not_free_early,
+                a_note_is_shown_and_can_be_changed,
                 names_are_compared_as_bytes, a_name_is_not_blocked_by_a_longer_one,
                 inspect_pages_by_name, kind_and_capacity_must_agree;
             leases: renewal_does_not_resurrect, renewal_never_shortens, renewal_never_creates,

@@ -117,6 +117,22 @@ pub async fn a_kept_name_stays_taken(world: World) -> Outcome {
     Ok(())
 }
 
+/// A store whose moments are whole milliseconds must not cut one off: asked without a pause, it is never early.
+pub async fn a_kept_name_is_not_free_early(world: World) -> Outcome {
+    let (store, keep) = (world.store().await, Duration::from_millis(11));
+    for _ in 0..40 {
+        let (lock, claim, next) = (world.name(), world.claim(), world.claim());
+        hold(&store, &lock, &claim).await;
+        let before = std::time::Instant::now();
+        leave(&store, &lock, claim.id, keep).await;
+        while !matches!(enter(&store, &lock, &next).await, Standing::Held { .. }) {
+            tokio::task::yield_now().await;
+        }
+        assert!(before.elapsed() >= keep, "in after {:?}, kept for {keep:?}", before.elapsed());
+    }
+    Ok(())
+}
+
 /// What a claim says of itself is shown, and asking again with another note changes it.
 pub async fn a_note_is_shown_and_can_be_changed(world: World) -> Outcome {
     let (store, lock, mut claim) = (world.store().await, world.name(), world.claim());

@@ -24,7 +24,7 @@ local rank = 0
 if own_claim then
     if weight > own_claim[C.WEIGHT] then return answer('G', own_claim[C.WEIGHT]) end
     if own_claim[C.STATE] == 'left' then
-        return answer('R', math.max(0, own_claim[C.ENDS] - now))
+        return answer('R', math.max(0, own_claim[C.ENDS] - now) + 1)
     end
     changed = changed or own_claim[C.WEIGHT] ~= weight or own_claim[C.NOTE] ~= note
     if own_claim[C.STATE] == 'in' then summary[S.USED] = summary[S.USED] - own_claim[C.WEIGHT] + weight end

@@ -29,7 +29,7 @@ local function add(id)
     local packed = redis.call('HGET', line, id)
     if not packed then return end
     local state, weight, _, number, entered, since, until_ms, _, _, owner, note = unpack(read(packed, 11), 1, 11)
-    if until_ms <= now then return end
+    if until_ms < now then return end
     claims[#claims + 1] =
         { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
 end

@@ -261,9 +261,10 @@ end
 
 -- Those whose time is over go: whoever comes by takes them out.
 local function sweep()
-    if not summary or now < summary[S.SOONEST] then return end
-    drop_all(inside_until(now))
-    drop_all(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, SWEEP_MAX))
+    -- Moments are cut to whole milliseconds, so one that ends now may have a part of one left: it goes in the next.
+    if not summary or now <= summary[S.SOONEST] then return end
+    drop_all(inside_until(now - 1))
+    drop_all(redis.call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', 0, SWEEP_MAX))
     local first_waiting = tonumber(redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2])
     summary[S.SOONEST] = math.min(inside_ends() or NEVER, first_waiting or NEVER)
 end
@@ -346,5 +347,5 @@ local function moves_in()
         local left = redis.call('PTTL', holder)
         if left >= 0 and (not soonest or now + left < soonest) then soonest = now + left end
     end
-    return soonest and math.max(0, soonest - now) or -1
+    return soonest and math.max(0, soonest - now) + 1 or -1
 end
