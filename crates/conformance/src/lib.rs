@@ -1,4 +1,4 @@
-//! The laws every store keeps, and the rig that starts real servers.
+//! The laws every store keeps. The rig that starts real servers for them is passed on as [`rig`].
 //!
 //! A law is one small async function with a sentence for a name. It is gated by what the store promises: a promise
 //! that is missing is a skip that is printed with its reason, and a suite in which no law ran has failed. A store
@@ -20,10 +20,10 @@ mod exclusive;
 pub mod laws;
 pub mod meddle;
 mod record;
-pub mod rig;
 mod world;
 
 pub use exclusive::{Exclusive, Lock};
+pub use lockkeeper_rig as rig;
 pub use world::{Outcome, Skip, World, judge};
 
 /// Runs every law on the world that the expression makes, as one test each.
