@@ -10,7 +10,7 @@ use crate::claim::{ClaimId, Owner};
 use crate::deadlock::{self, Circle};
 use crate::error::Result;
 use crate::kinds::{Cell, Counter, Election, Limiter, Multi, Mutex, Once, RwLock, Semaphore};
-use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap, wrap_boxed};
+use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap_all};
 use crate::limits::{DEADLOCK_LINES, PAGE_ROWS};
 use crate::local::LocalLines;
 use crate::name::Name;
@@ -225,7 +225,7 @@ pub struct Builder {
     attempts: u32,
     faults: Option<Faults>,
     checked: bool,
-    layers: Vec<Box<dyn Layer>>,
+    own_layers: Vec<Arc<dyn Layer>>,
     hand_over: bool,
 }
 
@@ -238,7 +238,7 @@ impl Default for Builder {
             attempts: 3,
             faults: None,
             checked: false,
-            layers: Vec::new(),
+            own_layers: Vec::new(),
             hand_over: true,
         }
     }
@@ -290,7 +290,7 @@ impl Builder {
     /// A layer of your own, outside of all others; of several, the last one is outermost.
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
-        self.layers.push(Box::new(layer));
+        self.own_layers.push(Arc::new(layer));
         self
     }
 
@@ -306,37 +306,32 @@ impl Builder {
 
     /// The keeper on this store.
     pub fn with_store(self, store: SharedStore) -> Keeper {
-        let store = self.inner_layers(store);
+        let layers = self.layers();
         let local = Arc::new(LocalLines::new(self.hand_over));
-        let watchdog = Watchdog::new(outer_layers(store.clone()), self.clock.clone(), local.clone());
-        let mut store = outer_layers(store);
-        for layer in self.layers {
-            store = wrap_boxed(store, layer);
-        }
+        let watchdog = Watchdog::new(wrap_all(store.clone(), layers.clone()), self.clock.clone(), local.clone());
+        // The last one given is outermost.
+        let store = wrap_all(store, self.own_layers.into_iter().rev().chain(layers).collect());
         let owner = self.owner.map_or_else(|| Owner::new(""), Ok);
         Keeper {
             shared: Arc::new(Shared { store, watchdog, clock: self.clock, owner, reentry: Reentry::default(), local }),
         }
     }
 
-    /// From the inside out: check, fault, timeout, retry.
-    fn inner_layers(&self, mut store: SharedStore) -> SharedStore {
-        if self.checked {
-            store = wrap(store, Check::default());
-        }
-        if let Some(faults) = self.faults {
-            store = wrap(store, Fault::new(faults));
+    /// From the outside in; the watchdog shares them with the keeper.
+    fn layers(&self) -> Vec<Arc<dyn Layer>> {
+        let mut layers: Vec<Arc<dyn Layer>> = vec![Arc::new(Trace), Arc::new(Metrics)];
+        if self.attempts > 1 {
+            layers.push(Arc::new(Retry { attempts: self.attempts, pause: Duration::from_millis(10) }));
         }
         if !self.timeout.is_zero() {
-            store = wrap(store, Timeout { after: self.timeout });
+            layers.push(Arc::new(Timeout { after: self.timeout }));
         }
-        if self.attempts > 1 {
-            store = wrap(store, Retry { attempts: self.attempts, pause: Duration::from_millis(10) });
+        if let Some(faults) = self.faults {
+            layers.push(Arc::new(Fault::new(faults)));
         }
-        store
+        if self.checked {
+            layers.push(Arc::new(Check::default()));
+        }
+        layers
     }
-}
-
-fn outer_layers(store: SharedStore) -> SharedStore {
-    wrap(wrap(store, Metrics), Trace)
 }

@@ -107,12 +107,12 @@ impl Layer for Lose {
         let lost = match call {
             Call::Renew { .. } => &self.renew,
             Call::Leave { .. } => &self.leave,
-            _ => return next.run(call),
+            _ => return next.run(call).reply(),
         };
         if lost.load(Ordering::SeqCst) {
             return Box::pin(async { Err(Error::unanswered("lost on purpose")) });
         }
-        next.run(call)
+        next.run(call).reply()
     }
 }
 

@@ -13,7 +13,9 @@ mod timeout;
 mod trace;
 
 use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use check::Check;
@@ -159,110 +161,158 @@ pub enum Answer {
 
 /// What is inside of a layer: the next one, or the store.
 #[derive(Debug, Clone, Copy)]
-pub struct Next<'a>(&'a dyn Store);
+pub struct Next<'a> {
+    layers: &'a [Arc<dyn Layer>],
+    store: &'a dyn Store,
+}
 
 impl<'a> Next<'a> {
     /// Passes a call on.
-    pub fn run<'b>(self, call: Call<'b>) -> Reply<'b, Answer>
+    pub fn run<'b>(self, call: Call<'b>) -> Passing<'b>
     where
         'a: 'b,
     {
-        let store = self.0;
-        Box::pin(async move {
-            Ok(match call {
-                Call::Enter { lock, claim } => Answer::Standing(store.enter(lock, claim).await?),
-                Call::Wait { lock, waiter, at_most } => Answer::News(store.wait(lock, waiter, at_most).await?),
-                Call::Renew { held } => Answer::Renewals(store.renew(held).await?),
-                Call::Leave { lock, id, keep } => Answer::Left(store.leave(lock, id, keep).await?),
-                Call::Inspect { page } => Answer::Lines(store.inspect(page).await?),
-                Call::Read { cell } => Answer::Value(store.read(cell).await?),
-                Call::Update { cell, op } => Answer::Cell(store.update(cell, op).await?),
-                Call::Close => {
-                    store.close().await?;
-                    Answer::Closed
-                }
-            })
+        let Self { layers, store } = self;
+        if let Some((layer, layers)) = layers.split_first() {
+            return Passing(Way::Layer(layer.around(call, Next { layers, store })));
+        }
+        Passing(match call {
+            Call::Enter { lock, claim } => Way::Enter(store.enter(lock, claim)),
+            Call::Wait { lock, waiter, at_most } => Way::Wait(store.wait(lock, waiter, at_most)),
+            Call::Renew { held } => Way::Renew(store.renew(held)),
+            Call::Leave { lock, id, keep } => Way::Leave(store.leave(lock, id, keep)),
+            Call::Inspect { page } => Way::Inspect(store.inspect(page)),
+            Call::Read { cell } => Way::Read(store.read(cell)),
+            Call::Update { cell, op } => Way::Update(store.update(cell, op)),
+            Call::Close => Way::Close(store.close()),
         })
     }
 
     /// What the store promises.
     pub fn profile(self) -> &'a Profile {
-        self.0.profile()
+        self.store.profile()
+    }
+}
+
+/// A call that was passed on: await it for its answer.
+#[must_use = "a call that is not awaited is not made"]
+pub struct Passing<'a>(Way<'a>);
+
+/// By which method. An enum of its own, and no future around a future, because every call of every lock goes this way.
+enum Way<'a> {
+    Layer(Reply<'a, Answer>),
+    Enter(Reply<'a, Standing>),
+    Wait(Reply<'a, Option<Standing>>),
+    Renew(Reply<'a, Vec<Renewal>>),
+    Leave(Reply<'a, Left>),
+    Inspect(Reply<'a, Vec<LockView>>),
+    Read(Reply<'a, Option<Versioned>>),
+    Update(Reply<'a, CellReply>),
+    Close(Reply<'a, ()>),
+}
+
+impl<'a> Passing<'a> {
+    /// As a layer returns it that has nothing to add.
+    pub fn reply(self) -> Reply<'a, Answer> {
+        match self.0 {
+            Way::Layer(reply) => reply,
+            way => Box::pin(Self(way)),
+        }
+    }
+}
+
+impl Future for Passing<'_> {
+    type Output = Result<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Way::Layer(reply) => reply.as_mut().poll(context),
+            Way::Enter(reply) => reply.as_mut().poll(context).map_ok(Answer::Standing),
+            Way::Wait(reply) => reply.as_mut().poll(context).map_ok(Answer::News),
+            Way::Renew(reply) => reply.as_mut().poll(context).map_ok(Answer::Renewals),
+            Way::Leave(reply) => reply.as_mut().poll(context).map_ok(Answer::Left),
+            Way::Inspect(reply) => reply.as_mut().poll(context).map_ok(Answer::Lines),
+            Way::Read(reply) => reply.as_mut().poll(context).map_ok(Answer::Value),
+            Way::Update(reply) => reply.as_mut().poll(context).map_ok(Answer::Cell),
+            Way::Close(reply) => reply.as_mut().poll(context).map_ok(|()| Answer::Closed),
+        }
     }
 }
 
 /// Puts a layer around a store; the result is a store.
 pub fn wrap(store: SharedStore, layer: impl Layer) -> SharedStore {
-    Arc::new(Layered { layer: Box::new(layer), next: store })
+    wrap_all(store, vec![Arc::new(layer)])
 }
 
-/// Puts a layer that is already boxed around a store.
-pub(crate) fn wrap_boxed(store: SharedStore, layer: Box<dyn Layer>) -> SharedStore {
-    Arc::new(Layered { layer, next: store })
+/// Puts layers around a store, the first outermost.
+pub(crate) fn wrap_all(store: SharedStore, layers: Vec<Arc<dyn Layer>>) -> SharedStore {
+    Arc::new(Layered { layers, store })
 }
 
 #[derive(Debug)]
 struct Layered {
-    layer: Box<dyn Layer>,
-    next: SharedStore,
+    layers: Vec<Arc<dyn Layer>>,
+    store: SharedStore,
 }
 
-/// Calls the layer and takes the one variant that belongs to the method.
+impl Layered {
+    fn pass<'a>(&'a self, call: Call<'a>) -> Passing<'a> {
+        Next { layers: &self.layers, store: &*self.store }.run(call)
+    }
+}
+
+/// Calls the layers and takes the one variant that belongs to the method.
 macro_rules! through {
-    ($self:ident, $call:expr, $variant:ident) => {
+    ($self:ident, $call:expr, $variant:pat => $answer:expr) => {{
+        let passing = $self.pass($call);
         Box::pin(async move {
-            match $self.layer.around($call, Next(&*$self.next)).await? {
-                Answer::$variant(answer) => Ok(answer),
-                other => Err(misplaced(&$self.layer, &other)),
+            match passing.await? {
+                $variant => Ok($answer),
+                other => Err(misplaced(&$self.layers, &other)),
             }
         })
-    };
+    }};
 }
 
-fn misplaced(layer: &dyn Debug, answer: &Answer) -> Error {
-    Error::bug(format!("the layer {layer:?} gave an answer that belongs to another call: {answer:?}"))
+fn misplaced(layers: &dyn Debug, answer: &Answer) -> Error {
+    Error::bug(format!("one of the layers {layers:?} gave an answer that belongs to another call: {answer:?}"))
 }
 
 impl Store for Layered {
     fn profile(&self) -> &Profile {
-        self.next.profile()
+        self.store.profile()
     }
 
     fn enter<'a>(&'a self, lock: &'a Name, claim: &'a Claim) -> Reply<'a, Standing> {
-        through!(self, Call::Enter { lock, claim }, Standing)
+        through!(self, Call::Enter { lock, claim }, Answer::Standing(answer) => answer)
     }
 
     fn wait<'a>(&'a self, lock: &'a Name, waiter: Waiter<'a>, at_most: Duration) -> Reply<'a, Option<Standing>> {
-        through!(self, Call::Wait { lock, waiter, at_most }, News)
+        through!(self, Call::Wait { lock, waiter, at_most }, Answer::News(answer) => answer)
     }
 
     fn renew<'a>(&'a self, held: &'a [Held]) -> Reply<'a, Vec<Renewal>> {
-        through!(self, Call::Renew { held }, Renewals)
+        through!(self, Call::Renew { held }, Answer::Renewals(answer) => answer)
     }
 
     fn leave<'a>(&'a self, lock: &'a Name, id: ClaimId, keep: Keep) -> Reply<'a, Left> {
-        through!(self, Call::Leave { lock, id, keep }, Left)
+        through!(self, Call::Leave { lock, id, keep }, Answer::Left(answer) => answer)
     }
 
     fn inspect<'a>(&'a self, page: Page<'a>) -> Reply<'a, Vec<LockView>> {
-        through!(self, Call::Inspect { page }, Lines)
+        through!(self, Call::Inspect { page }, Answer::Lines(answer) => answer)
     }
 
     fn read<'a>(&'a self, cell: &'a Name) -> Reply<'a, Option<Versioned>> {
-        through!(self, Call::Read { cell }, Value)
+        through!(self, Call::Read { cell }, Answer::Value(answer) => answer)
     }
 
     fn update<'a>(&'a self, cell: &'a Name, op: &'a CellOp) -> Reply<'a, CellReply> {
-        through!(self, Call::Update { cell, op }, Cell)
+        through!(self, Call::Update { cell, op }, Answer::Cell(answer) => answer)
     }
 
     fn close<'a>(&'a self) -> Reply<'a, ()> {
-        Box::pin(async move {
-            match self.layer.around(Call::Close, Next(&*self.next)).await? {
-                Answer::Closed => Ok(()),
-                other => Err(misplaced(&self.layer, &other)),
-            }
-        })
+        through!(self, Call::Close, Answer::Closed => ())
     }
 }
 

@@ -17,7 +17,7 @@ impl Layer for Trace {
             op = call.word(), name, outcome = tracing::field::Empty
         );
         if span.is_disabled() {
-            return next.run(call);
+            return next.run(call).reply();
         }
         let work = async move {
             let answer = next.run(call).await;
