@@ -25,7 +25,7 @@ impl Count {
 impl Layer for Count {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(call.word()).or_default() += 1;
-        next.run(call)
+        next.run(call).reply()
     }
 }
 

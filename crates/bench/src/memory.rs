@@ -132,7 +132,7 @@ struct Counted(Arc<Tally>);
 
 impl Layer for Counted {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
-        let Call::Renew { held } = call else { return next.run(call) };
+        let Call::Renew { held } = call else { return next.run(call).reply() };
         self.0.batches.fetch_add(1, Ordering::Relaxed);
         self.0.holds.fetch_add(held.len() as u64, Ordering::Relaxed);
         Box::pin(async move {

@@ -17,7 +17,7 @@ pub struct ClaimId(u128);
 impl ClaimId {
     /// A fresh id from the system's secure randomness.
     pub fn random() -> Result<Self> {
-        Ok(Self(random_u128()?))
+        Ok(Self(pool::random_u128()?))
     }
 
     /// The id from the 16 bytes a store kept.
@@ -29,11 +29,25 @@ impl ClaimId {
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
+
+    /// Its 32 hexadecimal digits, for stores that keep text.
+    pub fn to_hex(self) -> [u8; 32] {
+        hex(self.0)
+    }
+}
+
+/// By hand, since every call of a store that keeps text writes one, and the formatter takes ten times as long.
+fn hex(number: u128) -> [u8; 32] {
+    let bytes = number.to_be_bytes();
+    std::array::from_fn(|at| {
+        let byte = bytes[at / 2];
+        b"0123456789abcdef"[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 })]
+    })
 }
 
 impl fmt::Display for ClaimId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        f.write_str(&String::from_utf8_lossy(&self.to_hex()))
     }
 }
 
@@ -54,11 +68,37 @@ impl FromStr for ClaimId {
     }
 }
 
-fn random_u128() -> Result<u128> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(ErrorKind::Unavailable, "the system gave no random numbers").with_source(error))?;
-    Ok(u128::from_be_bytes(bytes))
+mod pool {
+    //! Random numbers of the system, fetched for some ids at a time: the system call costs as much as all else that a
+    //! claim needs.
+    //!
+    //! Surprise: the clock is mixed in. A process or a machine that was copied with its memory has the same numbers left
+    //! as its original, and ids that are used twice would let both in.
+
+    use std::cell::RefCell;
+
+    use crate::error::{Error, ErrorKind, Result};
+    use crate::time::Clock;
+
+    const IDS: usize = 32;
+
+    thread_local! {
+        static LEFT: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn random_u128() -> Result<u128> {
+        let number = LEFT.with_borrow_mut(|left| {
+            if left.is_empty() {
+                let mut bytes = [0; 16 * IDS];
+                getrandom::fill(&mut bytes).map_err(|error| {
+                    Error::new(ErrorKind::Unavailable, "the system gave no random numbers").with_source(error)
+                })?;
+                left.extend(bytes.as_chunks().0.iter().copied().map(u128::from_be_bytes));
+            }
+            left.pop().ok_or_else(|| Error::bug("no random number was left"))
+        })?;
+        Ok(number ^ u128::from(Clock::system().now().as_nanos()))
+    }
 }
 
 /// The fencing token of a hold: of two conflicting holds the later has the greater, and no two have the same.
@@ -136,7 +176,7 @@ impl Owner {
     /// A new owner on this host and in this process; `label` is for people and may be empty.
     pub fn new(label: &str) -> Result<Self> {
         limits::label(label)?;
-        Ok(Self::stored(random_u128()?, &crate::time::host_name(), std::process::id(), label))
+        Ok(Self::stored(pool::random_u128()?, &crate::time::host_name(), std::process::id(), label))
     }
 
     /// Runs a future in the name of this owner: locks it takes in there without naming an owner are re-entrant.

@@ -297,7 +297,8 @@ impl Builder {
     /// May tasks of this keeper hand a mutex on without asking the store (they may)?
     ///
     /// While no other process waits, a hold then passes from task to task in microseconds, each with a token of its
-    /// own. Switch it off where other programs take the same locks in ways of their own.
+    /// own. Switch it off where other programs take the same locks in ways of their own; tasks of this keeper still wait
+    /// among themselves, but every hold comes from the store.
     #[must_use]
     pub fn hand_over(mut self, hand_over: bool) -> Self {
         self.hand_over = hand_over;

@@ -2,7 +2,8 @@
 //!
 //! A release hands the hold to the next task without asking the store, with the next token. Surprise: this is bounded.
 //! After 20 ms or 64 hand-overs the store is asked whether another process waits; if so the hold goes back there and
-//! the next task here stands in line behind it. Only plain mutexes take part: unfair, renewed, unnamed owners, the
+//! the next task here stands in line behind it. A keeper that must not hand holds on still has its tasks wait here: one
+//! claim in the store is enough for all, and turns then go from process to process. Only plain mutexes take part: unfair, renewed, unnamed owners, the
 //! same lease, delay and note. Owners that are named, and those who already hold other names of a multi-lock, stand in
 //! the store, so that circles of them can be seen there.
 
@@ -27,7 +28,8 @@ const WINDOW_COUNT: u32 = 64;
 /// The local lines of one keeper.
 pub(crate) struct LocalLines {
     lines: Mutex<HashMap<Name, LocalLine>>,
-    enabled: bool,
+    /// May a hold go from task to task without the store?
+    hands_on: bool,
 }
 
 /// One name that a task of this process holds or stands for.
@@ -78,8 +80,8 @@ pub(crate) enum Passed {
 }
 
 impl LocalLines {
-    pub(crate) fn new(enabled: bool) -> Self {
-        Self { lines: Mutex::default(), enabled }
+    pub(crate) fn new(hands_on: bool) -> Self {
+        Self { lines: Mutex::default(), hands_on }
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Name, LocalLine>> {
@@ -88,7 +90,7 @@ impl LocalLines {
 
     /// Joins the line of a name, or begins one.
     pub(crate) fn join(&self, shared: &Arc<Shared>, request: &Request) -> Place {
-        if !self.enabled || !may_take_part(request) {
+        if !may_take_part(request) {
             return Place::Alone;
         }
         let claim = &request.claim;
@@ -119,7 +121,7 @@ impl LocalLines {
             return Passed::Nobody;
         }
         let enough_left = now + hold.claim.lease / 2 < hold.deadline();
-        let token = hold.next_token().filter(|_| enough_left);
+        let token = hold.next_token().filter(|_| self.hands_on && enough_left);
         if token.is_some() && (line.window_count >= WINDOW_COUNT || now.since(line.window_began) >= WINDOW) {
             return Passed::Ask;
         }

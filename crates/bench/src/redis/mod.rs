@@ -102,6 +102,9 @@ impl Bench {
         let against = "two bare round trips: SET NX PX, compare-and-delete";
         let found = compare(&mut ours, &mut pair, self.plan)?;
         let mut rows = vec![Ratio { what, against, unit, bar, found }];
+        let mut same = One { runtime: runtime(), client: self.bare(Own::Pipeline, OwnLeave::One) };
+        let found = compare(&mut ours, &mut same, self.plan)?;
+        rows.push(Ratio { what, against: "the same commands from a bare client", unit, bar: None, found });
         let found = compare(&mut ours, &mut pings, self.plan)?;
         rows.push(Ratio { what, against: "two bare round trips that do nothing: PING, PING", unit, bar, found });
         self.runtime.block_on(keeper.close())?;
@@ -226,6 +229,7 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "ours" => Box::new(Many { runtime, client: Ours(keeper) }),
         "ours-one" => Box::new(One { runtime, client: Ours(keeper) }),
         "raw" => Box::new(Many { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
+        "same-one" => Box::new(One { runtime, client: bench.bare(Own::Pipeline, OwnLeave::One) }),
         "raw-one" => Box::new(One { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
         "turns" => Box::new(Two::ours(Game::Turns, &bench.url, false)?),
         "turns-raw" => Box::new(Two::token(Game::Turns, &bench.url)?),

@@ -25,6 +25,15 @@ pub(crate) enum Question {
     Give { keys: Arc<Keys>, id: ClaimId, number: u64 },
 }
 
+impl Question {
+    fn give(&self) -> Option<(&Keys, ClaimId, u64)> {
+        match self {
+            Self::Give { keys, id, number } => Some((keys, *id, *number)),
+            Self::Take { .. } => None,
+        }
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -58,9 +67,8 @@ impl Many for Lane {
                 self.taken(set, &self.numbers(floors, time), 0)
             }
             Question::Give { keys, id, number } => {
-                let (id, number) = (id.to_string(), number.to_string());
                 let keys = [keys.holder().as_bytes(), CLOCK.as_bytes()];
-                match self.0.run(&RELEASE, &keys, &[id.as_bytes(), number.as_bytes()]).await? {
+                match self.0.run(&RELEASE, &keys, &[&id.to_hex(), number.to_string().as_bytes()]).await? {
                     Value::Array(given) if given.first() == Some(&Value::Int(1)) => Ok(Answer::Released),
                     _ => Ok(Answer::NotSo),
                 }
@@ -76,7 +84,7 @@ impl Many for Lane {
             Some(Value::Array(given)) => given,
             // A server that does not know the script is given it now; the next batch finds it there.
             Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
-                match self.0.run(&RELEASE, &as_bytes(&write.holders), &as_bytes(&write.args)).await? {
+                match self.0.ask(&release(&questions, By::Text)).await.and_then(|value| self.0.no_error(value))? {
                     Value::Array(given) => given,
                     _ => Vec::new(),
                 }
@@ -132,50 +140,58 @@ impl Lane {
 /// Many questions in one write: the releases as one script, then `SET` for each that is taken, then what numbers them.
 struct Write {
     pipe: redis::Pipeline,
-    /// What the script of the releases is called with.
-    holders: Vec<String>,
-    args: Vec<String>,
     gives: usize,
     takes: usize,
 }
 
 impl Write {
     fn of(questions: &[Question]) -> Self {
-        let (mut holders, mut args, mut takes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut floors = redis::cmd("MGET");
-        floors.arg(CLOCK);
-        for question in questions {
-            match question {
-                Question::Take { keys, record, lease_ms } => {
-                    takes.push(set(keys, record, *lease_ms));
-                    floors.arg(keys.floor());
-                }
-                Question::Give { keys, id, number } => {
-                    holders.push(keys.holder().to_owned());
-                    args.extend([id.to_string(), number.to_string()]);
-                }
-            }
-        }
-        let gives = holders.len();
-        let mut pipe = redis::Pipeline::with_capacity(takes.len() + 3);
+        let gives = questions.iter().filter(|question| matches!(question, Question::Give { .. })).count();
+        let takes = questions.len() - gives;
+        let mut pipe = redis::Pipeline::with_capacity(takes + 3);
         if gives > 0 {
             // First: what is given back can be taken in the same write.
-            holders.push(CLOCK.to_owned());
-            pipe.add_command(link::call(&RELEASE, &as_bytes(&holders), &as_bytes(&args)));
+            pipe.add_command(release(questions, By::Hash));
         }
-        let mut write = Self { pipe, holders, args, gives, takes: takes.len() };
-        if !takes.is_empty() {
-            for take in takes {
-                write.pipe.add_command(take);
+        if takes > 0 {
+            let mut floors = redis::cmd("MGET");
+            floors.arg(CLOCK);
+            for question in questions {
+                if let Question::Take { keys, record, lease_ms } = question {
+                    pipe.add_command(set(keys, record, *lease_ms));
+                    floors.arg(keys.floor());
+                }
             }
-            write.pipe.add_command(floors).add_command(redis::cmd("TIME"));
+            pipe.add_command(floors).add_command(redis::cmd("TIME"));
         }
-        write
+        Self { pipe, gives, takes }
     }
 }
 
-fn as_bytes(texts: &[String]) -> Vec<&[u8]> {
-    texts.iter().map(String::as_bytes).collect()
+/// How a script is named.
+enum By {
+    Hash,
+    Text,
+}
+
+/// All releases among the questions, by one call.
+fn release(questions: &[Question], by: By) -> Cmd {
+    let gives = || questions.iter().filter_map(Question::give);
+    let count = gives().count();
+    let mut call = Cmd::with_capacity(3 * count + 5, 128 * count + 128);
+    match by {
+        By::Hash => call.arg("EVALSHA").arg(RELEASE.hash()),
+        By::Text => call.arg("EVAL").arg(RELEASE.text()),
+    };
+    call.arg(count + 1);
+    gives().for_each(|(keys, ..)| {
+        call.arg(keys.holder());
+    });
+    call.arg(CLOCK);
+    gives().for_each(|(_, id, number)| {
+        call.arg(&id.to_hex()).arg(number);
+    });
+    call
 }
 
 fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {

@@ -4,6 +4,7 @@
 //! from before its first question is sent, so that news which overtake the answer are not lost (C7).
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,11 +17,30 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Hub {
     channel: String,
-    claims: [Mutex<HashMap<ClaimId, Known>>; SHELVES],
+    claims: [Mutex<Shelf>; SHELVES],
     observers: Mutex<Observers>,
 }
 
 const SHELVES: usize = 16;
+
+/// A part of the claims. Their ids are random already, and nobody else chooses them: they need no hashing.
+type Shelf = HashMap<ClaimId, Known, BuildHasherDefault<Itself>>;
+
+/// The bits of an id, as they are.
+#[derive(Debug, Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut first = [0; 8];
+        first.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        self.0 ^= u64::from_ne_bytes(first);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The bells of those who observe a lock, by its key.
 type Observers = HashMap<String, Vec<(u64, Arc<Notify>)>>;
@@ -166,8 +186,8 @@ impl Hub {
         self.observers().values().flatten().for_each(|(_, bell)| bell.notify_one());
     }
 
-    fn shelf(&self, id: ClaimId) -> MutexGuard<'_, HashMap<ClaimId, Known>> {
-        let shelf = usize::from(id.to_bytes()[15]) % SHELVES;
+    fn shelf(&self, id: ClaimId) -> MutexGuard<'_, Shelf> {
+        let shelf = usize::from(id.to_bytes()[0]) % SHELVES;
         self.claims[shelf].lock().unwrap_or_else(PoisonError::into_inner)
     }
 

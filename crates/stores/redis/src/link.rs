@@ -146,9 +146,14 @@ impl Link {
     }
 
     async fn live(&self) -> Result<Live> {
-        if let Some(live) = self.current()? {
-            return Ok(live);
+        match self.current()? {
+            Some(live) => Ok(live),
+            // Apart, so that it takes no room in the future of every call.
+            None => Box::pin(self.once_connected()).await,
         }
+    }
+
+    async fn once_connected(&self) -> Result<Live> {
         let asked = Instant::now();
         let mut last = self.connecting.lock().await;
         if let Some(live) = self.current()? {

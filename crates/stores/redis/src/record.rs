@@ -4,6 +4,8 @@
 //! owner `:` owner note.
 //! The scripts read it too: change it here and in `line.lua`, `release.lua`, `renew.lua`, `number.lua` together.
 
+use std::io::Write;
+
 use lockkeeper_core::{Claim, ClaimId, Owner};
 
 /// What stands at the holder key while there is a line.
@@ -13,7 +15,11 @@ const FAST: &[u8] = b"lk1:";
 /// The record of a claim that is about to be in.
 pub(crate) fn write(claim: &Claim, lease_ms: u64) -> Vec<u8> {
     let owner = owner_text(&claim.owner);
-    let mut record = format!("lk1:{}:{:16}:{lease_ms:010}:{}:{owner}", claim.id, "", owner.len()).into_bytes();
+    let mut record = Vec::with_capacity(80 + owner.len() + claim.note.len());
+    record.extend_from_slice(FAST);
+    record.extend_from_slice(&claim.id.to_hex());
+    // Writing to a vector does not fail.
+    let _ = write!(record, ":{:16}:{lease_ms:010}:{}:{owner}", "", owner.len());
     record.extend_from_slice(&claim.note);
     record
 }

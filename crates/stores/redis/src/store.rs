@@ -103,7 +103,7 @@ impl Redis {
         let record = record::write(claim, lease_ms);
         let number = match self.lane.ask(Question::Take { keys: keys.clone(), record, lease_ms }).await? {
             Answer::In(number) => number,
-            Answer::Unnumbered => match fast::number_above_the_floor(&self.link, keys, claim.id).await? {
+            Answer::Unnumbered => match Box::pin(fast::number_above_the_floor(&self.link, keys, claim.id)).await? {
                 Some(number) => number,
                 None => return Ok(None),
             },
@@ -144,7 +144,7 @@ impl Redis {
         }
         let left = match left {
             Some(left) => left,
-            None => lines::leave(&self.link, &keys, id, keep, self.hub.number(id)).await?,
+            None => Box::pin(lines::leave(&self.link, &keys, id, keep, self.hub.number(id))).await?,
         };
         self.hub.forgets(id);
         Ok(left)
@@ -231,7 +231,8 @@ impl Store for Redis {
             let first_question = question == 1;
             let taken = if first_question { self.take(lock, &keys, claim).await } else { Ok(None) };
             let standing = match taken {
-                Ok(None) => self.enter_line(lock, &keys, claim, question).await,
+                // Apart, as all that is not the free lock's way: a small future is a cheap one.
+                Ok(None) => Box::pin(self.enter_line(lock, &keys, claim, question)).await,
                 Ok(Some(held)) => Ok(held),
                 Err(error) => Err(error),
             };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockkeeper_core::ErrorKind;
+use lockkeeper_core::{ErrorKind, Owner};
 
 use super::Fence;
 use crate::common::*;
@@ -39,7 +39,9 @@ async fn a_flush_under_a_line_costs_those_who_wait_one_interval() {
     assert!(fence.enter(first.token()));
     let mut waiting = Vec::new();
     for at in 0..6 {
-        let lock = [&ann, &ben][at % 2].mutex("x").lease(LEASE).wait(Duration::from_secs(20));
+        // An owner of its own stands in the server's line by itself.
+        let owner = Owner::new(&format!("waits {at}")).unwrap();
+        let lock = [&ann, &ben][at % 2].mutex("x").lease(LEASE).wait(Duration::from_secs(20)).owner(&owner);
         let fence = fence.clone();
         waiting.push(tokio::spawn(async move {
             let hold = lock.lock().await.unwrap();
