@@ -10,10 +10,12 @@ use std::{env, fs, io};
 
 use serde_json::{Value, json};
 
+use super::identity::poll;
 use super::{Identity, SERVERS, Signal, Trouble, ports};
 
 const FILE: &str = "servers.json";
 const STOP_TAKES: Duration = Duration::from_secs(10);
+const ANSWER_TAKES: Duration = Duration::from_secs(10);
 
 /// Set to 1 by `cargo xtask test`: a test that needs a server must get it, or fail.
 const ASKED_FOR: &str = "LOCKKEEPER_RIG";
@@ -60,7 +62,7 @@ pub fn shared(name: &str) -> Result<Shared, Trouble> {
     }
     let known = entries(&rig_dir())?;
     match known.into_iter().find(|entry| entry.name == name) {
-        Some(entry) if entry.is_ready() => Ok(Shared::Up(entry)),
+        Some(entry) if entry.gets_ready() => Ok(Shared::Up(entry)),
         _ if wanted() => Err(Trouble::new(format!("the shared server `{name}` is not up")).hint("cargo xtask up")),
         _ => Ok(left_out(name, "no servers are up (`cargo xtask test` runs everything)")),
     }
@@ -98,6 +100,12 @@ impl Entry {
         self.identity.is_alive()
             && ports::is_owned_by(self.port, self.identity.pid)
             && spec.is_some_and(|spec| ports::answers(self.port, &spec.ready))
+    }
+
+    /// The same; on a busy machine it may take a while to answer.
+    fn gets_ready(&self) -> bool {
+        let ready_or_gone = || if self.identity.is_alive() { self.is_ready().then_some(true) } else { Some(false) };
+        poll(ANSWER_TAKES, ready_or_gone).unwrap_or(false)
     }
 
     /// Ends it cleanly, by force if it takes too long, and removes its folder. Says whether it is gone.
