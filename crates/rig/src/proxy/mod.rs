@@ -5,7 +5,7 @@
 //! a test whose runtime is blocked does not stop its proxy.
 //!
 //! ```no_run
-//! # use lockkeeper_conformance::rig::{Proxy, Server, Which};
+//! # use lockkeeper_rig::{Proxy, Server, Which};
 //! # use std::time::Duration;
 //! let server = Server::named("redis")?;
 //! let proxy = Proxy::to(server.port())?;
@@ -14,7 +14,7 @@
 //! proxy.cut();
 //! proxy.only(Which::Sent("SUBSCRIBE")).cut_for(Duration::from_secs(10));
 //! proxy.lose_reply_to("EVALSHA");
-//! # Ok::<(), lockkeeper_conformance::rig::Trouble>(())
+//! # Ok::<(), lockkeeper_rig::Trouble>(())
 //! ```
 
 mod carry;
