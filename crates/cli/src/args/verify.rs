@@ -123,7 +123,7 @@ pub enum Hurt {
 }
 
 fn hurt() -> impl TypedValueParser<Value = Hurt> {
-    let names = NEMESES.iter().map(|(nemesis, about)| PossibleValue::new(words::word(nemesis)).help(*about));
+    let names = NEMESES.iter().map(|(_, word, about)| PossibleValue::new(*word).help(*about));
     let names = names.chain([PossibleValue::new("none"), PossibleValue::new("all")]);
     PossibleValuesParser::new(names).try_map(|text| match text.as_str() {
         "none" => Ok(Hurt::Nothing),
@@ -133,13 +133,12 @@ fn hurt() -> impl TypedValueParser<Value = Hurt> {
 }
 
 fn work() -> impl TypedValueParser<Value = Work> {
-    let names = WORKS.iter().map(|(work, about)| PossibleValue::new(words::word(work)).help(*about));
+    let names = WORKS.iter().map(|(_, word, about)| PossibleValue::new(*word).help(*about));
     PossibleValuesParser::new(names).try_map(|text| words::from_word::<Work>(&text).ok_or("there is no such work"))
 }
 
 fn verify_help() -> String {
-    let hurts: Vec<String> =
-        NEMESES.iter().map(|(nemesis, about)| format!("    {:14} {about}", words::word(nemesis))).collect();
+    let hurts: Vec<String> = NEMESES.iter().map(|(_, word, about)| format!("    {word:14} {about}")).collect();
     format!(
         "Worker processes take locks and change registers, guarded in four ways: by nothing but the lock, by the hold's \
          deadline, by a fence for writes, by a fence for reads and writes. Meanwhile things are hurt. Everybody writes down \

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use lockkeeper_rig::Trouble;
 use lockkeeper_verify::arena::Arena;
 use lockkeeper_verify::judgement::Judgement;
+use lockkeeper_verify::plan::Nemesis;
 use lockkeeper_verify::run::WorkerProgram;
-use lockkeeper_verify::targets::TARGETS;
+use lockkeeper_verify::targets::{TARGETS, Target};
 use lockkeeper_verify::{check, nemesis, report, run, worker};
 use serde::Serialize;
 
@@ -71,9 +72,8 @@ async fn make_history(asked: Asked) -> Result<PathBuf, Failure> {
 /// Judges the history in a folder, and says so there and here.
 fn judge(folder: &Path, json: bool) -> Result<u8, Failure> {
     let unreadable = |trouble: Trouble| Failure::new(exit::USAGE, trouble.to_string());
-    let history = lockkeeper_verify::history::read(folder).map_err(unreadable)?;
-    let judgement = check::judge(&history);
-    save(folder, &judgement, &report::page(&judgement, &report::timeline::of(&history), folder))?;
+    let judgement = check::check(folder).map_err(unreadable)?;
+    save(folder, &judgement, &report::page(&judgement, &report::timeline::Timeline::default(), folder))?;
     match json {
         true => print_json(&report::report(&judgement, folder))?,
         false => print(&report::text(&judgement, folder))?,
@@ -110,17 +110,38 @@ struct Row {
     durable: bool,
     /// What can be done to it here.
     nemesis: Vec<String>,
+    /// What cannot be done to it, and why.
+    cannot: Vec<Refused>,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    nemesis: String,
+    why: String,
+}
+
+impl Row {
+    fn new(target: &'static Target) -> Self {
+        let facts = target.facts();
+        let refused = |nemesis: &Nemesis| {
+            let trouble = facts.allow(*nemesis).err()?.to_string();
+            // The hint is for somebody who asked for it.
+            let why = trouble.lines().next().unwrap_or_default().to_owned();
+            Some(Refused { nemesis: nemesis::word(*nemesis), why })
+        };
+        Self {
+            target: target.name,
+            scheme: target.scheme,
+            about: target.about,
+            durable: target.durable,
+            nemesis: target.nemeses().into_iter().map(nemesis::word).collect(),
+            cannot: nemesis::ALL.iter().filter_map(refused).collect(),
+        }
+    }
 }
 
 fn targets(json: bool) -> Result<u8, Failure> {
-    let row = |target: &'static lockkeeper_verify::targets::Target| Row {
-        target: target.name,
-        scheme: target.scheme,
-        about: target.about,
-        durable: target.durable,
-        nemesis: target.nemeses().into_iter().map(nemesis::word).collect(),
-    };
-    let rows: Vec<Row> = TARGETS.iter().map(row).collect();
+    let rows: Vec<Row> = TARGETS.iter().map(Row::new).collect();
     if json {
         return print_json(&Targets { schema: "lockkeeper.verify-targets/1", targets: rows });
     }

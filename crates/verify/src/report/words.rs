@@ -8,31 +8,35 @@ use serde::de::DeserializeOwned;
 use crate::judgement::{Outcome, Promise};
 use crate::plan::{Nemesis, Work};
 
-/// Everything that hurts, and what it does.
-pub const NEMESES: [(Nemesis, &str); 13] = [
-    (Nemesis::KillWorker, "kills a worker; another takes its place"),
-    (Nemesis::KillHolder, "kills the worker that holds a lock at this moment"),
-    (Nemesis::PauseWorker, "stops a worker for longer than its lease"),
-    (Nemesis::PauseHolder, "stops the holder between its read and its write, for longer than its lease"),
-    (Nemesis::StepClient, "steps the wall clock of a worker"),
-    (Nemesis::KillStore, "kills the store's server and starts it again"),
-    (Nemesis::PauseStore, "stops the store's server for longer than the lease"),
-    (Nemesis::StepStore, "steps the wall clock of the store's server, forward and back"),
-    (Nemesis::WipeStore, "wipes the store's data"),
-    (Nemesis::Cut, "cuts connections"),
-    (Nemesis::Delay, "delays everything on its way"),
-    (Nemesis::HalfOpen, "keeps connections open, and lets nothing through"),
-    (Nemesis::LoseReplies, "lets requests through, and loses the replies"),
+/// Everything that hurts, its word, and what it does.
+pub const NEMESES: [(Nemesis, &str, &str); 13] = [
+    (Nemesis::KillWorker, "kill-worker", "kills a worker; another takes its place"),
+    (Nemesis::KillHolder, "kill-holder", "kills the worker that holds a lock at this moment"),
+    (Nemesis::PauseWorker, "pause-worker", "stops a worker for longer than its lease"),
+    (
+        Nemesis::PauseHolder,
+        "pause-holder",
+        "stops the holder between its read and its write, for longer than its lease",
+    ),
+    (Nemesis::StepClient, "step-client", "steps the wall clock of a worker"),
+    (Nemesis::KillStore, "kill-store", "kills the store's server and starts it again"),
+    (Nemesis::PauseStore, "pause-store", "stops the store's server for longer than the lease"),
+    (Nemesis::StepStore, "step-store", "steps the wall clock of the store's server, forward and back"),
+    (Nemesis::WipeStore, "wipe-store", "wipes the store's data"),
+    (Nemesis::Cut, "cut", "cuts connections"),
+    (Nemesis::Delay, "delay", "delays everything on its way"),
+    (Nemesis::HalfOpen, "half-open", "keeps connections open, and lets nothing through"),
+    (Nemesis::LoseReplies, "lose-replies", "lets requests through, and loses the replies"),
 ];
 
-/// Everything that workers can do, and what it is.
-pub const WORKS: [(Work, &str); 6] = [
-    (Work::Mutex, "mutexes and their registers, with cells and counters between"),
-    (Work::ReadWrite, "readers and writers"),
-    (Work::Semaphore, "permits"),
-    (Work::Multi, "several names at once"),
-    (Work::Reentrant, "an owner that comes in again while it holds"),
-    (Work::Nothing, "no lock at all: the registers must lose, which shows that they can"),
+/// Everything that workers can do, its word, and what it is.
+pub const WORKS: [(Work, &str, &str); 6] = [
+    (Work::Mutex, "mutex", "mutexes and their registers, with cells and counters between"),
+    (Work::ReadWrite, "read-write", "readers and writers"),
+    (Work::Semaphore, "semaphore", "permits"),
+    (Work::Multi, "multi", "several names at once"),
+    (Work::Reentrant, "reentrant", "an owner that comes in again while it holds"),
+    (Work::Nothing, "nothing", "no lock at all: the registers must lose, which shows that they can"),
 ];
 
 /// How a thing is spelled: `kill-store`.
@@ -132,11 +136,12 @@ mod tests {
 
     #[test]
     fn words_are_read_as_they_are_written() {
-        for (nemesis, _) in NEMESES {
-            assert_eq!(from_word::<Nemesis>(&word(&nemesis)), Some(nemesis));
+        for (nemesis, spelled, _) in NEMESES {
+            assert_eq!((word(&nemesis).as_str(), from_word(spelled)), (spelled, Some(nemesis)));
         }
-        for (work, _) in WORKS {
-            assert_eq!(from_word::<Work>(&word(&work)), Some(work));
+        assert_eq!(NEMESES.map(|(nemesis, ..)| nemesis), crate::nemesis::ALL);
+        for (work, spelled, _) in WORKS {
+            assert_eq!((word(&work).as_str(), from_word(spelled)), (spelled, Some(work)));
         }
         assert_eq!(word(&Nemesis::LoseReplies), "lose-replies");
         assert_eq!(from_word::<Nemesis>("lose"), None);
