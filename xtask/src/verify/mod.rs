@@ -67,7 +67,11 @@ pub fn verify(options: &Options) -> Result<(), Trouble> {
     }
     println!("\nverify: {} rows in {} s", done.len(), began.elapsed().as_secs());
     for slow in done.iter().filter(|done| done.record["rate_ratio"].as_f64().is_some_and(|ratio| ratio < RATE_WANTED)) {
-        println!("note: {} is slower outside of its faults than without any: {}", slow.row.name(), slow.record["rate_ratio"]);
+        println!(
+            "note: {} is slower outside of its faults than without any: {}",
+            slow.row.name(),
+            slow.record["rate_ratio"]
+        );
     }
     if options.record {
         record(&run::root(), &done, &untested, options.only.as_deref())?;
@@ -131,9 +135,12 @@ fn full_matrix(program: &Path, only: Option<&[String]>) -> Result<(Vec<Row>, Vec
         return Err(Trouble::new(missing.why.clone()).hint("cargo xtask setup --install"));
     }
     if let Some(only) = only {
-        let known: Vec<&str> = said["targets"].as_array().into_iter().flatten().filter_map(|t| t["target"].as_str()).collect();
+        let known: Vec<&str> =
+            said["targets"].as_array().into_iter().flatten().filter_map(|t| t["target"].as_str()).collect();
         if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(Trouble::new(format!("there is no target `{unknown}`")).hint(format!("one of: {}", known.join(", "))));
+            return Err(
+                Trouble::new(format!("there is no target `{unknown}`")).hint(format!("one of: {}", known.join(", ")))
+            );
         }
         rows.retain(|row| only.contains(&row.target));
         untested.retain(|one| only.contains(&one.target));
@@ -157,7 +164,8 @@ fn run_row(program: &Path, row: Row, folder: &Path) -> Done {
 }
 
 fn report_of(program: &Path, row: &Row, place: &Path) -> Result<Value, Trouble> {
-    let refused = |what: &str, error: std::io::Error| Trouble::new(format!("cannot {what} {}: {error}", place.display()));
+    let refused =
+        |what: &str, error: std::io::Error| Trouble::new(format!("cannot {what} {}: {error}", place.display()));
     let _ = fs::remove_dir_all(place); // of an earlier run
     fs::create_dir_all(place).map_err(|e| refused("make", e))?;
     let [out, log] = ["said.json", "log.txt"].map(|name| place.join(name));

@@ -79,13 +79,17 @@ fn problems(row: &Row, report: &Value) -> Vec<String> {
         let bare = report["updates"].as_array().into_iter().flatten().find(|update| update["guard"] == "bare");
         let share = bare.and_then(|bare| Some(bare["lost"].as_f64()? / bare["acknowledged"].as_f64()?.max(1.0)));
         if share.is_none_or(|share| share < CONTROL_LOSES) {
-            problems.push(format!("without any lock only {share:?} of the updates are lost: the registers see too little"));
+            problems
+                .push(format!("without any lock only {share:?} of the updates are lost: the registers see too little"));
         }
         return problems;
     }
     let acknowledged = report["acquisitions"]["acknowledged"].as_u64().unwrap_or_default();
     if acknowledged < row.enough {
-        problems.push(format!("only {acknowledged} acquisitions were acknowledged; {} are enough to say something", row.enough));
+        problems.push(format!(
+            "only {acknowledged} acquisitions were acknowledged; {} are enough to say something",
+            row.enough
+        ));
     }
     if row.nemesis != "none" && report["figures"]["faults"].as_u64().unwrap_or_default() == 0 {
         problems.push("nothing was hurt".to_string());

@@ -183,6 +183,9 @@ mod tests {
         // Each row also waits for the last leases to end, and looks at what is left.
         let seconds: u32 = rows.iter().map(|row| row.seconds + row.lease_ms / 1_000 + 3).sum();
         assert!(seconds <= 130, "{seconds}");
-        assert_eq!(rows[0].args().join(" "), "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --seed 1000 --json");
+        assert_eq!(
+            rows[0].args().join(" "),
+            "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --seed 1000 --json"
+        );
     }
 }
