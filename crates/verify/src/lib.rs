@@ -16,4 +16,5 @@ pub mod plan;
 pub mod registers;
 pub mod report;
 pub mod run;
+pub mod targets;
 pub mod worker;

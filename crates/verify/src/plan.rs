@@ -58,11 +58,6 @@ impl Plan {
     pub fn call_limit(&self) -> Duration {
         Duration::from_millis(self.lease_ms.clamp(500, 10_000))
     }
-
-    /// How long after the end of its holder a claim may stand: lease, lock-delay, and what the store takes to notice.
-    pub fn over_after(&self) -> Duration {
-        Duration::from_millis(self.lease_ms + self.delay_ms + self.store.expiry_slack_ms + 1_000)
-    }
 }
 
 /// What hurts.

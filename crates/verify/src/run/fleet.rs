@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use lockkeeper_rig::{Process, Signal, Trouble};
 
 use super::WorkerProgram;
+use crate::arena::Clocks;
 use crate::history::write::now;
 use crate::history::{Leftover, Life};
 use crate::nemesis::Workers;
@@ -20,8 +21,6 @@ use crate::plan::Plan;
 use crate::registers::Registers;
 use crate::worker::STORE;
 
-/// The variable that names the file by which a worker's wall clock is stepped.
-const CLOCK_FILE: &str = "FAKETIME_TIMESTAMP_FILE";
 /// The variable that chooses a seeded bug, in a build that has them.
 const MUTANT: &str = "LOCKKEEPER_MUTANT";
 
@@ -41,6 +40,8 @@ pub(super) struct Launch {
     pub(super) folder: PathBuf,
     pub(super) url: String,
     pub(super) mutant: Option<String>,
+    /// Their wall clocks, where they can be stepped.
+    pub(super) clocks: Option<Clocks>,
     /// For each worker, what else it finds in its environment.
     pub(super) env: Vec<Vec<(String, String)>>,
     /// When they end.
@@ -169,12 +170,7 @@ impl Workers for Fleet {
     }
 
     fn step_clock(&self, life: Life, ahead: Duration, behind: bool) -> Option<()> {
-        let env = self.launch.env.get(usize::try_from(life.worker).ok()?)?;
-        let file = env.iter().find(|(name, _)| name == CLOCK_FILE).map(|(_, file)| PathBuf::from(file))?;
-        let sign = if behind { '-' } else { '+' };
-        let draft = file.with_extension("draft");
-        let step = format!("{sign}{:.3}s\n", ahead.as_secs_f64());
-        fs::write(&draft, step).and_then(|()| fs::rename(&draft, &file)).ok()
+        self.launch.clocks.as_ref()?.step(life.worker, ahead, behind)
     }
 }
 

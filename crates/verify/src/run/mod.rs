@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 use self::fleet::{Fleet, Launch};
 use crate::arena::Arena;
 use crate::history::write::{FAULTS, Lines, now, write_after, write_plan};
-use crate::history::{Clutter, Fault, Leftover, On};
-use crate::nemesis::Workers;
+use crate::history::{Fault, Leftover, On};
+use crate::nemesis::{Workers, word};
 use crate::plan::{Plan, Work};
 use crate::registers::Registers;
 use crate::worker::{PASSWORD, access, names_between};
@@ -87,6 +87,7 @@ pub async fn run(
         folder: folder.to_owned(),
         url: url.clone(),
         mutant: plan.mutant.clone(),
+        clocks: arena.clocks(),
         env: (0..plan.workers).map(|worker| arena.worker_env(worker)).collect(),
         until: began + plan.for_ms * 1_000_000,
     };
@@ -102,7 +103,8 @@ pub async fn run(
         return Err(trouble);
     }
     remove_cells(plan, &url, password, began).await;
-    let clutter = course.look_after(&arena, stragglers).await;
+    let mut clutter = arena.after(plan).await;
+    clutter.left.extend(stragglers);
     write_after(folder, &clutter)?;
     (course.watch)(&course.progress());
     Ok(())
@@ -127,13 +129,12 @@ impl Hurting {
     fn note(&mut self, fault: &Fault) {
         match fault {
             Fault::Hurt { id, nemesis, on, .. } => {
-                let word = serde_json::to_value(nemesis).ok().and_then(|word| word.as_str().map(str::to_owned));
                 let whom = match on {
                     On::Worker { life } => format!(" {life}"),
                     On::Node { node } => format!(" node {node}"),
                     On::Connections => String::new(),
                 };
-                self.0.push((*id, word.unwrap_or_default() + &whom));
+                self.0.push((*id, word(*nemesis) + &whom));
             }
             Fault::Healed { id, .. } => self.0.retain(|(hurting, _)| hurting != id),
         }
@@ -184,13 +185,13 @@ impl Course<'_> {
         tokio::task::spawn_blocking(move || {
             let mut written = Ok(());
             let ended = || stop.load(Ordering::SeqCst) || now() >= until;
-            arena.rampage(&plan, &*fleet, &ended, &mut |fault| {
+            let hurt = arena.rampage(&plan, &*fleet, &ended, &mut |fault| {
                 hurting.lock().unwrap_or_else(PoisonError::into_inner).note(&fault);
                 if let Err(trouble) = faults.write(&fault) {
                     written = Err(trouble);
                 }
             });
-            (arena, written)
+            (arena, hurt.and(written))
         })
     }
 
@@ -217,21 +218,6 @@ impl Course<'_> {
         let fleet = self.fleet.clone();
         let ended = tokio::task::spawn_blocking(move || fleet.end(grace)).await;
         ended.map_err(|error| Trouble::new(format!("the workers could not be ended: {error}")))
-    }
-
-    /// Looks at the store until nothing is left there, and no longer than claims may stand.
-    async fn look_after(&self, arena: &Arena, stragglers: Vec<Leftover>) -> Clutter {
-        let allowed = u64::try_from(self.plan.over_after().as_nanos()).unwrap_or(u64::MAX);
-        // A release that was not answered also stands for a lease, from the end of its worker.
-        let over = now() + allowed;
-        loop {
-            let mut clutter = arena.after().await;
-            if clutter.left.is_empty() || now() >= over {
-                clutter.left.extend(stragglers);
-                return clutter;
-            }
-            tokio::time::sleep(TELLS_EVERY).await;
-        }
     }
 }
 
