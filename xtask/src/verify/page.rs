@@ -134,7 +134,7 @@ fn lost(row: &Value, guard: &str) -> (Option<u64>, Option<f64>) {
 }
 
 /// The check that looks at what is left at the store.
-const LEFT_OVER: &str = "nothing-is-left-behind";
+const LEFT_OVER: &str = "nothing-is-left";
 
 fn left_over(row: &Value) -> String {
     let check = list(row, "checks").iter().find(|check| word(check, "check") == LEFT_OVER);
