@@ -13,6 +13,7 @@ pub mod history;
 pub mod judgement;
 pub mod nemesis;
 pub mod plan;
+pub mod promises;
 pub mod report;
 pub mod run;
 pub mod worker;

@@ -16,8 +16,10 @@
 //! line that cannot be read is one.
 
 mod event;
+pub mod read;
 
 pub use event::{
-    Asked, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,
+    Asked, At, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,
     Verdict, Written,
 };
+pub use read::{History, Lived};
