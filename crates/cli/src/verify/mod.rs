@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use lockkeeper_rig::Trouble;
 use lockkeeper_verify::arena::Arena;
+use lockkeeper_verify::history::History;
 use lockkeeper_verify::judgement::Judgement;
 use lockkeeper_verify::plan::Nemesis;
 use lockkeeper_verify::run::WorkerProgram;
@@ -72,8 +73,9 @@ async fn make_history(asked: Asked) -> Result<PathBuf, Failure> {
 /// Judges the history in a folder, and says so there and here.
 fn judge(folder: &Path, json: bool) -> Result<u8, Failure> {
     let unreadable = |trouble: Trouble| Failure::new(exit::USAGE, trouble.to_string());
-    let judgement = check::check(folder).map_err(unreadable)?;
-    save(folder, &judgement, &report::page(&judgement, &report::timeline::Timeline::default(), folder))?;
+    let history = History::read(folder).map_err(unreadable)?;
+    let judgement = check::judge(&history).map_err(unreadable)?;
+    save(folder, &judgement, &report::page(&judgement, &report::timeline::draw(&history), folder))?;
     match json {
         true => print_json(&report::report(&judgement, folder))?,
         false => print(&report::text(&judgement, folder))?,

@@ -164,16 +164,8 @@ fn what_there_is_to_start_is_listed() {
 fn a_killed_run_leaves_no_process() {
     let den = Den::new();
     let mut command = den.lockkeeper();
-    command.env_remove("LOCKKEEPER_STORE").args([
-        "verify",
-        "sqlite",
-        "--nemesis",
-        "none",
-        "--for",
-        "50s",
-        "--report",
-        "out",
-    ]);
+    command.env_remove("LOCKKEEPER_STORE").args(["verify", "sqlite", "--nemesis", "none", "--for", "50s", "--report"]);
+    command.arg(den.path("out"));
     let run = start(&mut command);
     let here = format!("{}", den.path("out").display());
     let workers = || super::support::lines_of(|line| line.contains("__verify-worker") && line.contains(&here));
@@ -198,7 +190,8 @@ fn a_password_goes_to_the_workers_and_nowhere_else() {
     let (den, Some(server)) = (Den::new(), server("redis-acl")) else { return };
     let mut command = den.lockkeeper();
     command.env_remove("LOCKKEEPER_STORE").env("LOCKKEEPER_PASSWORD", PASSWORD);
-    command.args(["verify", &url(&server, "keeper"), "--nemesis", "none", "--for", "2s", "--report", "out"]);
+    command.args(["verify", &url(&server, "keeper"), "--nemesis", "none", "--for", "2s", "--report"]);
+    command.arg(den.path("out"));
     let mut run = start(&mut command);
     let here = format!("{}", den.path("out").display());
     let workers = || super::support::lines_of(|line| line.contains("__verify-worker") && line.contains(&here));

@@ -7,24 +7,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::words::{span_us, word};
-use crate::history::{Event, Fault, Guard, Life, LockKind, On, Register, Step, Verdict};
+use crate::history::{Event, Fault, Guard, History, Life, LockKind, On, Register, Step, Verdict};
 use crate::plan::Nemesis;
 
 /// No more acquisitions than this are drawn.
 pub const DRAWN: usize = 5_000;
 /// No more marks than this of each sort.
 pub const MARKED: usize = 1_000;
-
-/// What is drawn from.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    /// What every life of every worker wrote down.
-    pub lives: Vec<(Life, &'a [Event])>,
-    /// What the registers did.
-    pub registers: &'a [Register],
-    /// What the nemesis did.
-    pub faults: &'a [Fault],
-}
 
 /// What is drawn. All times are microseconds since the first line of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,21 +120,21 @@ struct Op {
 }
 
 /// Makes the timeline.
-pub fn draw(seen: &Seen<'_>) -> Timeline {
-    let killed = kills(seen.faults);
-    let mut ops: Vec<Op> = seen.lives.iter().flat_map(|(life, events)| of_life(*life, events, &killed)).collect();
+pub fn draw(seen: &History) -> Timeline {
+    let killed = kills(&seen.faults);
+    let mut ops: Vec<Op> = seen.lives.iter().flat_map(|lived| of_life(lived.life, &lived.events, &killed)).collect();
     ops.sort_by_key(|op| (op.asked, op.life, op.op));
     let moments =
-        seen.lives.iter().flat_map(|(_, events)| events.iter().map(at)).chain(seen.faults.iter().map(fault_at));
+        seen.lives.iter().flat_map(|lived| lived.events.iter().map(at)).chain(seen.faults.iter().map(fault_at));
     let (begin, end) = moments.fold((u64::MAX, 0), |(begin, end), at| (begin.min(at), end.max(at)));
     let scale = Scale { begin: begin.min(end), end };
     let names: BTreeSet<&String> = ops.iter().flat_map(|op| &op.locks).collect();
     let locks: Vec<String> = names.into_iter().cloned().collect();
     let mut lanes: BTreeMap<u32, Lane> = BTreeMap::new();
-    for (life, _) in &seen.lives {
-        lanes.entry(life.worker).or_default().worker = life.worker;
+    for lived in &seen.lives {
+        lanes.entry(lived.life.worker).or_default().worker = lived.life.worker;
     }
-    let marks = [at_once(&mut ops), overwritten(seen.registers, &mut ops), told(&ops), deaths(seen.faults)];
+    let marks = [at_once(&mut ops), overwritten(&seen.registers, &mut ops), told(&ops), deaths(&seen.faults)];
     let mut timeline = Timeline { length: scale.of(end), locks, ..Timeline::default() };
     for mut marks in marks {
         marks.sort();
@@ -155,7 +144,7 @@ pub fn draw(seen: &Seen<'_>) -> Timeline {
             lanes.entry(worker).or_default().marks.push(mark);
         }
     }
-    windows(seen.faults, &scale, &mut timeline.windows, &mut lanes);
+    windows(&seen.faults, &scale, &mut timeline.windows, &mut lanes);
     timeline.left_out = bars(&ops, &scale, &timeline.locks, &mut lanes);
     timeline.lanes = lanes.into_values().collect();
     timeline
@@ -220,7 +209,7 @@ impl Op {
     fn take(&mut self, event: &Event) {
         match event {
             Event::Held { at, token, deadline, by, .. } => {
-                (self.held, self.deadline) = (Some(*at), *deadline);
+                (self.held, self.deadline) = (Some(*at), self.deadline.min(*deadline));
                 // Of several names at once the first is shown.
                 if self.token.is_none() {
                     self.token = token.as_ref().map(|token| format!("{token} by {}", word(by)));

@@ -1,7 +1,8 @@
 //! Small histories, and what is drawn of them.
 
 use super::*;
-use crate::history::{Asked, By};
+use crate::history::{Asked, By, Lived};
+use crate::report::sample;
 
 const MS: u64 = 1_000_000;
 
@@ -15,7 +16,15 @@ fn asked(at: u64, op: u64, lock: &str) -> Event {
 
 fn held(at: u64, op: u64, token: u64) -> Event {
     let deadline = (at + 100) * MS;
-    Event::Held { at: at * MS, op, claim: "c".to_owned(), token: Some(token.to_string()), deadline, by: By::Push }
+    Event::Held {
+        at: at * MS,
+        op,
+        lock: None,
+        claim: "c".to_owned(),
+        token: Some(token.to_string()),
+        deadline,
+        by: By::Push,
+    }
 }
 
 fn left(at: u64, op: u64) -> Event {
@@ -23,8 +32,11 @@ fn left(at: u64, op: u64) -> Event {
 }
 
 fn drawn(lives: &[Vec<Event>], registers: &[Register], faults: &[Fault]) -> Timeline {
-    let lives = lives.iter().enumerate().map(|(at, events)| (life(at as u32), events.as_slice())).collect();
-    draw(&Seen { lives, registers, faults })
+    let lived =
+        |(at, events): (usize, &Vec<Event>)| Lived { life: life(at as u32), events: events.clone(), cut_short: false };
+    let lives = lives.iter().enumerate().map(lived).collect();
+    let (registers, faults) = (registers.to_vec(), faults.to_vec());
+    draw(&History { plan: sample::plan(), lives, registers, faults, after: None })
 }
 
 fn sorts(timeline: &Timeline) -> Vec<(u32, u64, Sort)> {
@@ -72,6 +84,7 @@ fn what_is_overwritten_refused_lost_and_killed_is_marked() {
         life: life(worker),
         op: 1,
         step,
+        shared: false,
         token: None,
         value,
         answer,
