@@ -79,7 +79,7 @@ fn named(row: &Value) -> String {
 fn table(target: &str, rows: &[&Value]) -> String {
     let mut text = format!("\n## {target}\n\n");
     if let Some(first) = rows.first() {
-        let server = first["server"].as_str().map(|server| format!(", {server}")).unwrap_or_default();
+        let server = first["server"].as_str().map(|server| format!(", its server {server}")).unwrap_or_default();
         let commit = first["commit"].as_str().map(|commit| format!(" at commit `{commit}`")).unwrap_or_default();
         let date = word(first, "began").split('T').next().unwrap_or_default();
         let _ = writeln!(text, "Recorded {date} with lockkeeper {}{commit}{server}.\n", word(first, "lockkeeper"));
@@ -218,7 +218,7 @@ mod tests {
         ]);
         let row = json!({
             "target": "redis", "nemesis": "pause-holder", "work": "mutex", "passed": true, "promise": "passes-on",
-            "seed": "7", "lockkeeper": "0.1.0", "commit": "abc", "server": "Redis 7", "began": "2026-11-15T10:00:00Z",
+            "seed": "7", "lockkeeper": "0.1.0", "commit": "abc", "server": "7.0.15", "began": "2026-11-15T10:00:00Z",
             "acquisitions": { "attempted": 9100, "acknowledged": 9000, "refused": 90, "unknown": 10 },
             "updates": updates, "checks": checks, "longest_stuck_ms": 1500, "stuck_bound_ms": 3000, "faults": 4,
             "rate_ratio": 0.85, "repeat": "lockkeeper verify redis --seed 7",
@@ -232,7 +232,10 @@ mod tests {
         let line = "| pause-holder | mutex | passes on | 9,000 / 90 / 10 of 9,100 | 12 | - | - | 0 (≤ 0.033 %) | 1,500 / 3,000 ms \
                     | 0 | 0.85 (under 0.9) | 7 |\n";
         assert!(page.contains(line), "{page}");
-        assert!(page.contains("Recorded 2026-11-15 with lockkeeper 0.1.0 at commit `abc`, Redis 7."), "{page}");
+        assert!(
+            page.contains("Recorded 2026-11-15 with lockkeeper 0.1.0 at commit `abc`, its server 7.0.15."),
+            "{page}"
+        );
         assert!(page.contains("| **FAILED** cut |") && page.contains("**Failed: redis cut mutex.**"), "{page}");
         assert!(page.contains("* pause-holder, mutex: reported: holds-exclude: 3 of 9\n"), "{page}");
         assert!(

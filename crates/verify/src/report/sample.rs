@@ -32,7 +32,7 @@ pub fn plan() -> Plan {
         made_of: MadeOf {
             lockkeeper: "0.1.0".to_owned(),
             commit: Some("0123456789ab".to_owned()),
-            server: Some("Redis 7.0.15".to_owned()),
+            server: Some("7.0.15".to_owned()),
             began: "2026-11-15T16:00:00Z".to_owned(),
         },
     }

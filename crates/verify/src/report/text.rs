@@ -31,7 +31,7 @@ pub fn text(judgement: &Judgement, folder: &Path) -> String {
 fn heading(judgement: &Judgement) -> String {
     let plan = &judgement.plan;
     let made = &plan.made_of;
-    let server = made.server.as_ref().map(|version| format!(", {version}")).unwrap_or_default();
+    let server = made.server.as_ref().map(|version| format!(", {} {version}", plan.store.scheme)).unwrap_or_default();
     let commit = made.commit.as_ref().map(|commit| format!(" at {commit}")).unwrap_or_default();
     let mutant = plan.mutant.as_ref().map(|name| format!("  seeded bug: {name}\n")).unwrap_or_default();
     let delay = if plan.delay_ms > 0 { format!(", lock-delay {}", time(plan.delay_ms)) } else { String::new() };
