@@ -61,8 +61,11 @@ pub fn verify(options: &Options) -> Result<(), Trouble> {
     for (at, row) in rows.into_iter().enumerate() {
         println!("--- {}: {} s", row.name(), row.seconds);
         done.push(run_row(&program, row, &folder));
-        // By now the row without faults of the same target has run: it is the first one.
-        result::compare(&mut done);
+        if full {
+            // By now the row without faults of the same target has run: it comes first. Those of the smoke matrix are too
+            // short to be compared.
+            result::compare(&mut done);
+        }
         println!("{}", done[at].line());
     }
     println!("\nverify: {} rows in {} s", done.len(), began.elapsed().as_secs());
