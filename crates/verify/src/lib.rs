@@ -14,6 +14,8 @@ pub mod judgement;
 pub mod nemesis;
 pub mod plan;
 pub mod promises;
+pub mod registers;
 pub mod report;
 pub mod run;
+pub mod targets;
 pub mod worker;

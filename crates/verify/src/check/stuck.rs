@@ -79,7 +79,7 @@ fn moves(one: &Acquisition<'_>) -> impl Iterator<Item = At> + use<> {
 
 /// How long clients may take to find a store that is whole again.
 fn finds_again_after(facts: &Facts<'_>) -> At {
-    facts.plan().lease_ms.clamp(500, 10_000).saturating_add(1_000).saturating_mul(MS)
+    At::try_from(facts.plan().call_limit().as_nanos()).unwrap_or(At::MAX).saturating_add(1_000 * MS)
 }
 
 /// `nobody-is-stuck`: a lock that is wanted moves on within lease, lock-delay, the store's slack and a second.

@@ -17,6 +17,7 @@
 
 mod event;
 pub mod read;
+pub mod write;
 
 pub use event::{
     Asked, At, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,
