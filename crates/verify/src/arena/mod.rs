@@ -16,7 +16,7 @@ use lockkeeper::store::{Order, StoreTime, Survives, Tokens, Wake};
 use lockkeeper::time::Clock;
 use lockkeeper_rig::{Proxy, Server, Trouble};
 
-pub use self::clocks::Clocks;
+use self::clocks::Clocks;
 use crate::history::{Clutter, Fault};
 use crate::nemesis::{Battle, Workers};
 use crate::plan::{Nemesis, Plan, Promised};
@@ -75,11 +75,6 @@ impl Arena {
         self.clocks.as_ref().map_or_else(Vec::new, |clocks| clocks.env(worker))
     }
 
-    /// The wall clocks of the workers, where they can be stepped: what is behind [`Workers::step_clock`].
-    pub fn clocks(&self) -> Option<Clocks> {
-        self.clocks.clone()
-    }
-
     /// What the store promises, and its version.
     ///
     /// # Errors
@@ -121,6 +116,12 @@ impl Arena {
         note: &mut dyn FnMut(Fault),
     ) -> Result<(), Trouble> {
         self.battle(workers, ended, note).fight(plan)
+    }
+
+    /// Past the proxy.
+    #[cfg(test)]
+    pub(crate) fn server_port(&self) -> Option<u16> {
+        self.server.as_ref().map(Server::port)
     }
 
     pub(crate) fn battle<'a>(
