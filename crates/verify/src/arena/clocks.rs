@@ -1,5 +1,4 @@
-//! The wall clocks of the workers: each looks into a file of its own for how far it is off. Whoever runs the workers writes
-//! to it, in one move: `+3600s`.
+//! The wall clocks of the workers: each looks into a file of its own for how far it is off.
 //!
 //! Surprise: deadlines are kept by `CLOCK_BOOTTIME`, which is asked of the kernel past the library that steps clocks. So a
 //! worker whose wall clock is an hour off must not notice, and this is what stepping it shows.
@@ -7,14 +6,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lockkeeper_rig::{FAKETIME, Identity, Trouble};
 
 use crate::history::Event;
 
 /// The clocks of a run's workers.
-#[derive(Debug)]
-pub(super) struct Clocks {
+#[derive(Clone, Debug)]
+pub struct Clocks {
     library: PathBuf,
     /// The run's folder.
     run: PathBuf,
@@ -42,6 +42,14 @@ impl Clocks {
         ]
         .map(own)
         .into()
+    }
+
+    /// Sets a worker's wall clock off from the true one, at once, for its present life and the next ones.
+    pub fn step(&self, worker: u32, by: Duration, behind: bool) -> Option<()> {
+        let (path, fresh) = (self.file(worker), self.folder.join(format!("worker-{worker}.new")));
+        let sign = if behind { '-' } else { '+' };
+        // In one move: the worker reads the file whenever it looks at its clock, and must not find half of it.
+        fs::write(&fresh, format!("{sign}{}s\n", by.as_secs())).and_then(|()| fs::rename(&fresh, &path)).ok()
     }
 
     fn file(&self, worker: u32) -> PathBuf {

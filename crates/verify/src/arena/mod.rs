@@ -16,7 +16,7 @@ use lockkeeper::store::{Order, StoreTime, Survives, Tokens, Wake};
 use lockkeeper::time::Clock;
 use lockkeeper_rig::{Proxy, Server, Trouble};
 
-use self::clocks::Clocks;
+pub use self::clocks::Clocks;
 use crate::history::{Clutter, Fault};
 use crate::nemesis::{Battle, Workers};
 use crate::plan::{Nemesis, Plan, Promised};
@@ -73,6 +73,11 @@ impl Arena {
     /// The environment that workers need besides, as for a wall clock that can be stepped.
     pub fn worker_env(&self, worker: u32) -> Vec<(String, String)> {
         self.clocks.as_ref().map_or_else(Vec::new, |clocks| clocks.env(worker))
+    }
+
+    /// The wall clocks of the workers, where they can be stepped: what is behind [`Workers::step_clock`].
+    pub fn clocks(&self) -> Option<Clocks> {
+        self.clocks.clone()
     }
 
     /// What the store promises, and its version.

@@ -51,6 +51,6 @@ pub trait Workers: Send + Sync {
     /// Lets it go on.
     fn go_on(&self, life: Life);
     /// Steps its wall clock, by so much ahead of the true one; negative is behind. Nothing where that cannot be done.
-    /// It is done by writing, in one move, to the `FAKETIME_TIMESTAMP_FILE` of the worker's environment: `+3600s`.
+    /// [`Clocks::step`](crate::arena::Clocks::step) does it.
     fn step_clock(&self, life: Life, ahead: Duration, behind: bool) -> Option<()>;
 }

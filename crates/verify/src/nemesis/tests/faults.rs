@@ -177,17 +177,17 @@ fn a_workers_clock_is_what_its_file_says() {
         return;
     }
     let arena = Arena::start("sqlite", &[Nemesis::StepClient], folder.path()).unwrap();
-    let env = arena.worker_env(3);
-    let (_, file) = env.iter().find(|(key, _)| key == "FAKETIME_TIMESTAMP_FILE").unwrap();
+    let (env, clocks) = (arena.worker_env(3), arena.clocks().unwrap());
     let minutes = || {
         let told = Command::new("date").arg("+%s").envs(env.clone()).output().unwrap();
         let told = String::from_utf8(told.stdout).unwrap().trim().parse::<f64>().unwrap();
         ((told - std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64()) / 60.0).round() as i64
     };
     assert_eq!(minutes(), 0);
-    for (step, ahead) in [("+3600s\n", 60), ("-3600.000s\n", -60), ("+0s\n", 0)] {
-        std::fs::write(file, step).unwrap();
-        assert_eq!(minutes(), ahead, "{step}");
+    for (by, behind, ahead) in [(3_600, false, 60), (3_600, true, -60), (0, false, 0)] {
+        clocks.step(3, Duration::from_secs(by), behind).unwrap();
+        clocks.step(4, Duration::from_secs(7_200), behind).unwrap();
+        assert_eq!(minutes(), ahead);
     }
 }
 
