@@ -15,4 +15,5 @@ pub mod nemesis;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod targets;
 pub mod worker;
