@@ -13,6 +13,7 @@ pub mod history;
 pub mod judgement;
 pub mod nemesis;
 pub mod plan;
+pub mod registers;
 pub mod report;
 pub mod run;
 pub mod targets;

@@ -16,6 +16,7 @@
 //! line that cannot be read is one.
 
 mod event;
+pub mod write;
 
 pub use event::{
     Asked, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,

@@ -1,0 +1,8 @@
+//! Whole runs, with real worker processes on real stores.
+
+#[path = "verify/hurting.rs"]
+mod hurting;
+#[path = "verify/running.rs"]
+mod running;
+#[path = "verify/story.rs"]
+mod story;
