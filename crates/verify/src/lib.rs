@@ -14,6 +14,7 @@ pub mod judgement;
 pub mod mutants;
 pub mod nemesis;
 pub mod plan;
+pub mod promises;
 pub mod registers;
 pub mod report;
 pub mod run;
