@@ -1,5 +1,7 @@
 //! Whole runs, with real worker processes on real stores.
 
+#[path = "verify/ending.rs"]
+mod ending;
 #[path = "verify/hurting.rs"]
 mod hurting;
 #[path = "verify/running.rs"]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::answers;
 use super::facts::{Facts, MS};
 use super::spans::Spans;
+use super::stuck;
 use crate::history::{At, By};
 use crate::judgement::Figures;
 
@@ -17,8 +18,8 @@ pub(super) fn figures(facts: &Facts<'_>) -> Figures {
         per_second_outside: answers::in_peace(facts).1,
         hurt_ms: hurt.total() / MS,
         faults: facts.hurts.len() as u64,
-        longest_stuck_ms: 0,
-        stuck_bound_ms: 0,
+        longest_stuck_ms: stuck::longest(facts).longest / MS,
+        stuck_bound_ms: facts.over_after() / MS,
         wait_p50_us: share_of(&waits, 50) / 1_000,
         wait_p99_us: share_of(&waits, 99) / 1_000,
         push_share: push_share(facts, &Spans::default()).map(|(share, _)| share),

@@ -6,13 +6,18 @@
 
 mod answers;
 mod bound;
+mod cells;
 mod exclusion;
 mod facts;
 mod figures;
+mod linear;
 mod look;
+mod mutex_line;
 mod registers;
 mod spans;
+mod stuck;
 mod tokens;
+mod waiting;
 
 #[cfg(test)]
 pub(crate) mod sketch;
@@ -45,10 +50,17 @@ const CHECKS: &[Check] = &[
     ("deadline-loses-nothing", Asks::Unfenced, registers::deadline_loses_nothing),
     ("bare-loses-nothing", Asks::Unfenced, registers::bare_loses_nothing),
     ("acknowledged-is-written", Asks::Soundness, registers::acknowledged_is_written),
+    ("mutex-is-linearizable", Asks::Belief, mutex_line::mutex_is_linearizable),
+    ("cells-are-linearizable", Asks::Cells, cells::cells_are_linearizable),
+    ("counters-are-linearizable", Asks::Cells, cells::counters_are_linearizable),
+    ("nobody-is-stuck", Asks::Promptness, stuck::nobody_is_stuck),
     ("nothing-is-left", Asks::Promptness, answers::nothing_is_left),
     ("holds-last", Asks::Belief, answers::holds_last),
     ("everybody-is-answered", Asks::Soundness, answers::everybody_is_answered),
     ("work-goes-on", Asks::Promptness, answers::work_goes_on),
+    ("fair-enough", Asks::Soundness, waiting::fair_enough),
+    ("woken-by-push", Asks::Soundness, waiting::woken_by_push),
+    ("readers-wait-behind-writers", Asks::Soundness, waiting::readers_wait_behind_writers),
 ];
 
 /// The names of all checks, in the order in which they are told.

@@ -100,7 +100,16 @@ pub async fn run_all(
         ))
         .hint("unset it: each run chooses its own"));
     }
-    let all = tasks(only)?;
+    Ok(Results::new(run_these(program, folder, tasks(only)?, tell).await))
+}
+
+/// Makes these runs, a few at a time.
+pub async fn run_these(
+    program: &WorkerProgram,
+    folder: &Path,
+    all: Vec<Task>,
+    tell: &(dyn Fn(&Caught) + Sync),
+) -> Vec<Caught> {
     let mut rows: Vec<Option<Caught>> = vec![None; all.len()];
     let todo = Mutex::new(all.into_iter().enumerate());
     let done = Mutex::new(&mut rows);
@@ -115,7 +124,7 @@ pub async fn run_all(
     };
     const { assert!(AT_A_TIME == 2) };
     tokio::join!(lane(), lane());
-    Ok(Results::new(rows.into_iter().flatten().collect()))
+    rows.into_iter().flatten().collect()
 }
 
 /// One run and what came of it.

@@ -34,6 +34,11 @@ impl Client {
         Ok(serde_json::from_str(&self.answer)?)
     }
 
+    /// Says that its task holds a lock that has no register.
+    pub fn inside(&mut self) -> io::Result<()> {
+        self.say(&Request::Inside)
+    }
+
     /// Tells how far its task is.
     pub fn tell(&mut self, asked: u64, held: u64) -> io::Result<()> {
         self.say(&Request::Tell { asked, held })

@@ -69,7 +69,7 @@ impl Registers {
         &self.socket
     }
 
-    /// A worker that has read a register and not yet written it.
+    /// A worker that has read a register and not yet written it, or holds a lock that has none.
     pub fn holder(&self) -> Option<Life> {
         at(&self.desk).table.holder()
     }
@@ -133,6 +133,7 @@ async fn attend(stream: UnixStream, connection: u64, desk: &Mutex<Desk>) -> io::
                 let answer = at(desk).step(connection, life, ask);
                 stream.get_mut().write_all(&line(&answer)?).await?;
             }
+            (Request::Inside, Some(life)) => at(desk).table.inside(connection, life),
             (Request::Tell { asked, held }, Some(_)) => at(desk).table.tell(connection, asked, held),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }

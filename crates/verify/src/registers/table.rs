@@ -36,8 +36,9 @@ struct Cell {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     cells: HashMap<(String, Guard), Cell>,
-    /// Connections whose last step was a read: their workers are about to write. In the order in which they came.
-    reading: Vec<(u64, Life)>,
+    /// Connections whose last step was a read: their workers are about to write. In the order in which they came, and
+    /// with those that hold what has no register.
+    inside: Vec<(u64, Life)>,
     /// What each connection told of itself; one that is gone still counts.
     told: BTreeMap<u64, (u64, u64)>,
 }
@@ -52,14 +53,20 @@ impl Table {
             Step::Write => cell.write(ask),
         };
         if ask.step != Step::Write && answer.answer == Verdict::Done {
-            self.reading.push((connection, life));
+            self.inside.push((connection, life));
         }
         answer
     }
 
-    /// This connection is not between a read and a write.
+    /// This connection's worker holds a lock that has no register.
+    pub(super) fn inside(&mut self, connection: u64, life: Life) {
+        self.forget(connection);
+        self.inside.push((connection, life));
+    }
+
+    /// This connection is not between a read and a write, nor inside of anything else.
     pub(super) fn forget(&mut self, connection: u64) {
-        self.reading.retain(|(reading, _)| *reading != connection);
+        self.inside.retain(|(inside, _)| *inside != connection);
     }
 
     /// How far this connection's task is.
@@ -68,9 +75,9 @@ impl Table {
         self.told.insert(connection, (asked, held));
     }
 
-    /// The one that has read last and not yet written: it is likely to be there for the longest.
+    /// The one that came last and has not left: it is likely to be there for the longest.
     pub(super) fn holder(&self) -> Option<Life> {
-        self.reading.last().map(|(_, life)| *life)
+        self.inside.last().map(|(_, life)| *life)
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -217,6 +224,10 @@ mod tests {
         table.step(2, second, &ask(Guard::Deadline, Step::Write, 0, 1));
         assert_eq!(table.holder(), Some(first));
         table.forget(1);
+        assert_eq!(table.holder(), None);
+        table.inside(2, second);
+        assert_eq!(table.holder(), Some(second));
+        table.tell(2, 1, 1);
         assert_eq!(table.holder(), None);
     }
 }

@@ -20,6 +20,8 @@ pub enum Request {
     Hello(Life),
     /// Do a step.
     Ask(Ask),
+    /// It holds a lock that has no register, until it tells or asks something else.
+    Inside,
     /// How far this connection's task is, in all; and that it is not at a register now.
     Tell {
         /// Questions for locks.

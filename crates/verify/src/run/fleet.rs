@@ -82,6 +82,12 @@ impl Fleet {
         lock(&self.trouble).get_or_insert(trouble);
     }
 
+    /// How many live. Does not wait for one that is being killed or ended.
+    pub(super) fn count(&self) -> usize {
+        let lives = |berth: &Mutex<Berth>| berth.try_lock().map_or(true, |mut berth| berth.process.ended().is_none());
+        self.berths.iter().filter(|berth| lives(berth)).count()
+    }
+
     /// What went wrong with the workers themselves, if anything did. Does not wait for one that is being killed.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         for (worker, berth) in (0..).zip(&self.berths) {

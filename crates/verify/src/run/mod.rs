@@ -18,7 +18,7 @@ use self::fleet::{Fleet, Launch};
 use crate::arena::Arena;
 use crate::history::write::{FAULTS, Lines, now, write_after, write_plan};
 use crate::history::{Fault, Leftover, On};
-use crate::nemesis::{Workers, word};
+use crate::nemesis::word;
 use crate::plan::{Plan, Work};
 use crate::registers::Registers;
 use crate::worker::{PASSWORD, access, names_between};
@@ -76,9 +76,10 @@ pub async fn run(
         .map_err(|error| Trouble::new(format!("`{}` cannot be made: {error}", folder.display())))?;
     (plan.store, plan.made_of.server) = arena.promised().await?;
     plan.made_of.began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let plan_file = write_plan(folder, plan)?;
-    let faults = Lines::begin(&folder.join(FAULTS))?;
+    // Before the plan: what refuses to write over another run's history keeps its plan too.
     let registers = Arc::new(Registers::open(folder)?);
+    let faults = Lines::begin(&folder.join(FAULTS))?;
+    let plan_file = write_plan(folder, plan)?;
     let url = arena.worker_url();
     let began = now();
     let launch = Launch {
@@ -156,20 +157,30 @@ impl Course<'_> {
     async fn hurt_and_watch(&self, arena: Arena, faults: Lines) -> Result<(Arena, Result<(), Trouble>), Trouble> {
         let stop = Stop(Arc::default());
         let nemesis = self.nemesis(arena, faults, stop.0.clone());
-        let mut tick = tokio::time::interval(TELLS_EVERY);
         let mut result = Ok(());
         while now() < self.until && result.is_ok() {
-            tick.tick().await;
+            tokio::time::sleep(TELLS_EVERY).await;
             (self.watch)(&self.progress());
             if let Some(trouble) = self.fleet.trouble().or(self.registers.trouble()) {
                 result = Err(trouble);
             }
         }
         drop(stop);
-        match tokio::time::timeout(HEALS_WITHIN, nemesis).await {
+        match tokio::time::timeout(HEALS_WITHIN, self.watched(nemesis)).await {
             Ok(Ok((arena, written))) => Ok((arena, result.and(written))),
             Ok(Err(error)) => Err(Trouble::new(format!("the nemesis ended badly: {error}"))),
             Err(_) => Err(Trouble::new(format!("the nemesis did not make everything whole within {HEALS_WITHIN:?}"))),
+        }
+    }
+
+    /// Waits for something, and tells meanwhile how it goes.
+    async fn watched<F: Future>(&self, work: F) -> F::Output {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                output = &mut work => return output,
+                () = tokio::time::sleep(TELLS_EVERY) => (self.watch)(&self.progress()),
+            }
         }
     }
 
@@ -206,7 +217,7 @@ impl Course<'_> {
             written: tally.written,
             lost_bare: tally.lost_bare,
             lost_fenced: tally.lost_fenced,
-            alive: u32::try_from(self.fleet.alive().len()).unwrap_or(u32::MAX),
+            alive: u32::try_from(self.fleet.count()).unwrap_or(u32::MAX),
             hurting: (!hurting.is_empty()).then(|| hurting.join(", ")),
         }
     }
@@ -216,7 +227,7 @@ impl Course<'_> {
         // One that waits for a lock waits to the end, and then a few calls go unanswered.
         let grace = self.plan.patience() * 2 + self.plan.call_limit() * 4 + Duration::from_secs(5);
         let fleet = self.fleet.clone();
-        let ended = tokio::task::spawn_blocking(move || fleet.end(grace)).await;
+        let ended = self.watched(tokio::task::spawn_blocking(move || fleet.end(grace))).await;
         ended.map_err(|error| Trouble::new(format!("the workers could not be ended: {error}")))
     }
 }

@@ -188,7 +188,8 @@ impl Task<'_> {
 
     fn at_registers(&mut self, want: &Want, op: u64, grip: &Grip) -> io::Result<()> {
         if let LockKind::Permit { .. } = want.kind {
-            self.dwell(); // several are in: there is no register that they could share
+            self.registers.inside()?; // several are: there is no register that they could share
+            self.dwell();
             return Ok(());
         }
         for hold in grip.holds() {

@@ -1,9 +1,12 @@
 //! Every check is shown a history that it must pass and one that it must fail.
 
+mod answers;
 mod exclusion;
 mod folder;
+mod linear;
 mod registers;
 mod tokens;
+mod waiting;
 
 use super::sketch::Sketch;
 use crate::judgement::Outcome;
