@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::mutants::{self, Mutant};
+
 /// A point on a [`Clock`], in nanoseconds since the machine started.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(u64);
@@ -144,12 +146,28 @@ impl Alarm {
 
 #[cfg(target_os = "linux")]
 fn system_nanos() -> u64 {
+    if mutants::on(Mutant::WallClockDeadline) {
+        return wall_nanos();
+    }
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn system_nanos() -> u64 {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
+}
+
+/// The wall clock, so many nanoseconds off that it began with the true one.
+#[cfg(target_os = "linux")]
+fn wall_nanos() -> u64 {
+    use std::sync::LazyLock;
+    use std::time::UNIX_EPOCH;
+    fn wall() -> i128 {
+        UNIX_EPOCH.elapsed().map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
+    }
+    static OFF: LazyLock<i128> =
+        LazyLock::new(|| i128::from(nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))) - wall());
+    u64::try_from(wall() + *OFF).unwrap_or(0)
 }
 
 fn nanos_of(time: rustix::time::Timespec) -> u64 {
@@ -173,7 +191,7 @@ mod timer {
     };
     use tokio::io::unix::AsyncFd;
 
-    use super::Moment;
+    use super::{Moment, Mutant, mutants};
 
     pub(super) struct Timer(AsyncFd<OwnedFd>);
 
@@ -188,6 +206,9 @@ mod timer {
         /// Returns when the timer rings or cannot be set; the caller looks at the clock again.
         pub(super) async fn ring_at(&mut self, moment: Moment) {
             const SECOND: u64 = 1_000_000_000;
+            if mutants::on(Mutant::WallClockDeadline) {
+                return super::nap(moment).await;
+            }
             // A time of zero would switch the timer off.
             let at = moment.as_nanos().max(1);
             let at = Timespec { tv_sec: i64::try_from(at / SECOND).unwrap_or(i64::MAX), tv_nsec: (at % SECOND) as _ };

@@ -11,6 +11,7 @@ pub mod arena;
 pub mod check;
 pub mod history;
 pub mod judgement;
+pub mod mutants;
 pub mod nemesis;
 pub mod plan;
 pub mod promises;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockkeeper::mutants::{self, Mutant};
 use lockkeeper::{Effect, Hold, Keeper, Owner};
 use lockkeeper_rig::Trouble;
 
@@ -230,7 +231,7 @@ impl Task<'_> {
             let withheld = at.guard == Guard::Deadline && !still_held(self);
             event = (now(), Written::Withheld);
             if !withheld {
-                let written = self.step(at, Step::Write, false, entered.value + 1);
+                let written = self.write(at, entered.value + 1);
                 event.1 = match written {
                     Ok(Answer { answer: Verdict::Done, .. }) => Written::Done,
                     Ok(Answer { answer: Verdict::Stale, .. }) => Written::Stale,
@@ -242,6 +243,16 @@ impl Task<'_> {
         let (op, lock, guard) = (at.op, at.lock.to_owned(), at.guard);
         self.worker.note(&Event::Wrote { sent, at: now(), op, lock, guard, read, answer });
         if answer == Written::Unknown { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+    }
+
+    fn write(&mut self, at: &At<'_>, value: u64) -> io::Result<Answer> {
+        if at.guard == Guard::Fenced && mutants::on(Mutant::WriteOnlyFence) {
+            let entered = self.step(at, Step::Enter, false, 0)?;
+            if entered.answer == Verdict::Stale {
+                return Ok(entered);
+            }
+        }
+        self.step(at, Step::Write, false, value)
     }
 
     fn step(&mut self, at: &At<'_>, step: Step, shared: bool, value: u64) -> io::Result<Answer> {
@@ -279,5 +290,8 @@ impl Task<'_> {
 
 /// How a register is read before it is written.
 fn entry(guard: Guard) -> Step {
-    if guard == Guard::Fenced { Step::Enter } else { Step::Read }
+    match guard {
+        Guard::Fenced if !mutants::on(Mutant::WriteOnlyFence) => Step::Enter,
+        _ => Step::Read,
+    }
 }
