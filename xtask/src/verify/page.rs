@@ -53,7 +53,7 @@ pub fn page(results: &Value) -> String {
 fn summary(rows: &[Value]) -> String {
     let real: Vec<&Value> = rows.iter().filter(|row| word(row, "work") != "nothing").collect();
     let sum = |of: fn(&Value) -> u64| real.iter().map(|row| of(row)).sum::<u64>();
-    let failed: Vec<String> = rows.iter().filter(|row| row["passed"] != true).map(|row| named(row)).collect();
+    let failed: Vec<String> = rows.iter().filter(|row| row["passed"] != true).map(named).collect();
     let fenced = sum(|row| lost(row, "fenced").0.unwrap_or_default());
     let mut text = format!(
         "\n{} rows, {} locks acknowledged of {} attempted, {} faults. Updates lost behind a fence for reads and writes: {}.",

@@ -68,6 +68,10 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = duration)]
     pub think: Duration,
 
+    /// The seeded bug that the workers have, in a build with bugs.
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub mutant: Option<String>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -98,6 +102,12 @@ pub struct CheckArgs {
 /// What `verify mutants` takes.
 #[derive(Debug, Args)]
 pub struct MutantsArgs {
+    /// These bugs only, with commas between, and the controls that go with them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Where the histories go: a new folder, or an empty one [default: verify-mutants, here]
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -9,6 +9,7 @@ use lockkeeper_verify::nemesis::ALL;
 use lockkeeper_verify::plan::{MadeOf, Nemesis, Plan, Promised};
 use lockkeeper_verify::targets::{Facts, TARGETS, Target};
 
+use super::mutants;
 use crate::args::{Hurt, VerifyArgs};
 use crate::client::{self, Memory};
 use crate::exit::{self, Failure};
@@ -35,6 +36,7 @@ impl Asked {
         within("--lease", args.lease, LEASES)?;
         within("--lock-delay", args.lock_delay, [Duration::ZERO, LEASES[1]])?;
         within("--think", args.think, [Duration::ZERO, args.lease])?;
+        args.mutant.as_deref().map_or(Ok(()), mutants::known)?;
         let target = target(store, args.place.as_deref())?;
         let nemesis = nemesis(&target, &args.nemesis)?;
         let seed = args.seed.unwrap_or_else(any_seed);
@@ -52,7 +54,7 @@ impl Asked {
             lease_ms: millis(args.lease),
             delay_ms: millis(args.lock_delay),
             think_us: u64::try_from(args.think.as_micros()).unwrap_or(u64::MAX),
-            mutant: None,
+            mutant: args.mutant.clone(),
             store: unknown_yet(),
             made_of: MadeOf {
                 lockkeeper: env!("CARGO_PKG_VERSION").to_owned(),
@@ -174,7 +176,7 @@ fn nemesis(target: &str, asked: &[Hurt]) -> Result<Vec<Nemesis>, Failure> {
 }
 
 /// Makes the folder. One that holds something is left alone: two histories in one folder are none.
-fn make(folder: &Path) -> Result<(), Failure> {
+pub fn make(folder: &Path) -> Result<(), Failure> {
     let fails = |why: String| {
         Failure::new(exit::USAGE, format!("the folder `{}` {why}", folder.display()))
             .with_hint("name another one by `--report DIR`")

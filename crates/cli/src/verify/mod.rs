@@ -61,13 +61,18 @@ async fn make_history(asked: Asked) -> Result<PathBuf, Failure> {
     exit::say(&format!("lockkeeper: verifying {}; history in {}", plan.target, folder.display()), None);
     let line = Arc::new(Line::new(plan.for_ms));
     let watch = Arc::clone(&line);
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(exit::BUG, format!("this program does not find itself: {error}")))?;
-    let program = WorkerProgram { program, args: vec![WORKER.to_owned()] };
+    let program = worker_program()?;
     let ran = run::run(&mut plan, arena, &program, &folder, Arc::new(move |progress| watch.show(progress))).await;
     line.clear();
     ran.map_err(|trouble| failed(&trouble))?;
     Ok(folder)
+}
+
+/// How workers are started.
+fn worker_program() -> Result<WorkerProgram, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(exit::BUG, format!("this program does not find itself: {error}")))?;
+    Ok(WorkerProgram { program, args: vec![WORKER.to_owned()] })
 }
 
 /// Judges the history in a folder, and says so there and here.
