@@ -77,7 +77,7 @@ impl<'a> Battle<'a> {
             Deed::KillStore { down } => self.kill_store(deed, *down)?,
             Deed::PauseStore { lasts } => self.pause_store(deed, *lasts)?,
             Deed::StepStore { steps } => self.step_store(deed, steps)?,
-            Deed::WipeStore => self.wipe_store(deed)?,
+            Deed::WipeStore { times, apart } => self.wipe_store(deed, *times, *apart)?,
             Deed::Cut { .. } | Deed::Delay { .. } | Deed::HalfOpen { .. } | Deed::LoseReplies { .. } => {
                 self.hurt_connections(deed)?;
             }
@@ -233,11 +233,17 @@ impl<'a> Battle<'a> {
         Ok(())
     }
 
-    fn wipe_store(&mut self, deed: &Deed) -> Result<(), Trouble> {
+    fn wipe_store(&mut self, deed: &Deed, times: u32, apart: Duration) -> Result<(), Trouble> {
         let port = self.server(deed.nemesis())?.port();
         let failed = |e| Trouble::new(format!("the server was not wiped: {e}"));
-        let wipe = || Resp::to(port).and_then(|mut server| server.ask(&["FLUSHALL"]));
-        self.hurt(deed, On::Node { node: 0 }, |_| wipe()).map_err(failed)?;
+        let wipe = || Resp::to(port).and_then(|mut server| server.ask(&["FLUSHALL"])).map_err(failed);
+        self.hurt(deed, On::Node { node: 0 }, |_| wipe())?;
+        for _ in 1..times {
+            if !self.rest(apart) {
+                break;
+            }
+            wipe()?;
+        }
         self.healed();
         Ok(())
     }

@@ -276,7 +276,7 @@ fn without_a_nemesis_nothing_happens() {
 fn what_cannot_be_hurt_is_said() {
     let (_folder, mut arena) = on_a_file();
     let fake = Fake::default();
-    for deed in [Deed::KillStore { down: AGES }, Deed::WipeStore, Deed::Cut { shut: AGES }] {
+    for deed in [Deed::KillStore { down: AGES }, Deed::WipeStore { times: 1, apart: AGES }, Deed::Cut { shut: AGES }] {
         let said = arena.battle(&fake, &|| false, &mut |_| {}).act(&deed).unwrap_err().to_string();
         assert!(said.contains(&word(deed.nemesis())), "{said}");
     }
