@@ -66,6 +66,8 @@ fn worker(worker: u32) -> Life {
 struct Fake {
     /// Who holds, once it was asked for so often in vain.
     holds: Option<(Life, u32)>,
+    /// The first that seems to hold is the other one, which has left before it can be stopped.
+    leaves: bool,
     asked: AtomicU32,
     done: Mutex<Vec<String>>,
 }
@@ -87,6 +89,13 @@ impl Workers for Fake {
 
     fn holder(&self) -> Option<Life> {
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.leaves && asked == 0 {
+            return Some(worker(0));
+        }
+        // Nobody comes in before the one that was stopped goes on.
+        if self.leaves && !self.done.lock().unwrap().iter().any(|done| done.starts_with("go on")) {
+            return None;
+        }
         self.holds.filter(|(_, after)| asked >= *after).map(|(life, _)| life)
     }
 
@@ -210,12 +219,21 @@ fn the_holder_is_waited_for_and_hit() {
     let fake = || Fake { holds: Some((worker(1), 20)), ..Fake::default() };
     let (kill, pause) = (fake(), fake());
     while_hurt(&mut arena, &kill, &Deed::KillHolder, || {});
-    assert_eq!(kill.done(), ["kill worker 1.0"]);
+    assert_eq!(kill.done(), ["stop worker 1.0", "kill worker 1.0"]);
     while_hurt(&mut arena, &pause, &Deed::PauseHolder { lasts: AGES }, || {
         assert_eq!(pause.done(), ["stop worker 1.0"]);
     });
     assert_eq!(pause.done(), ["go on worker 1.0"]);
-    assert_eq!(pause.asked.load(Ordering::SeqCst), 21);
+    assert_eq!(pause.asked.load(Ordering::SeqCst), 22);
+}
+
+#[test]
+fn one_that_has_left_before_it_was_stopped_goes_on_and_another_is_hit() {
+    let (_folder, mut arena) = on_a_file();
+    let fake = Fake { leaves: true, holds: Some((worker(1), 0)), ..Fake::default() };
+    while_hurt(&mut arena, &fake, &Deed::KillHolder, || {});
+    let done = ["stop worker 0.0", "go on worker 0.0", "stop worker 1.0", "kill worker 1.0"];
+    assert_eq!(fake.done(), done);
 }
 
 #[test]
@@ -258,7 +276,7 @@ fn without_a_nemesis_nothing_happens() {
 fn what_cannot_be_hurt_is_said() {
     let (_folder, mut arena) = on_a_file();
     let fake = Fake::default();
-    for deed in [Deed::KillStore { down: AGES }, Deed::WipeStore, Deed::Cut { shut: AGES }] {
+    for deed in [Deed::KillStore { down: AGES }, Deed::WipeStore { times: 1, apart: AGES }, Deed::Cut { shut: AGES }] {
         let said = arena.battle(&fake, &|| false, &mut |_| {}).act(&deed).unwrap_err().to_string();
         assert!(said.contains(&word(deed.nemesis())), "{said}");
     }

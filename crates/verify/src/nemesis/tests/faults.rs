@@ -140,8 +140,19 @@ fn a_wiped_server_has_nothing() {
     let Some((_folder, mut arena, _, port)) = ring("redis") else { return };
     let mut old = client(port);
     old.ask(&["SET", "a", "1"]).unwrap();
-    while_hurt(&mut arena, &Fake::default(), &Deed::WipeStore, || {});
+    while_hurt(&mut arena, &Fake::default(), &Deed::WipeStore { times: 3, apart: AGES }, || {});
     assert_eq!(old.ask(&["DBSIZE"]).unwrap(), Reply::Number(0));
+    // Now without an end: all of them.
+    let wipes = |client: &mut Resp| match client.ask(&["INFO", "commandstats"]).unwrap() {
+        Reply::Text(told) => {
+            told.split("cmdstat_flushall:calls=").nth(1).unwrap().split(',').next().unwrap().to_owned()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(wipes(&mut old), "1");
+    let deed = Deed::WipeStore { times: 3, apart: Duration::from_millis(1) };
+    arena.battle(&Fake::default(), &|| false, &mut |_| {}).act(&deed).unwrap();
+    assert_eq!(wipes(&mut old), "4");
 }
 
 /// How far the server's clock is ahead of the true one, in whole minutes.
