@@ -79,14 +79,14 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
         }
         "verify" => {
             let mut flag = |name: &str| args.flag(name);
-            let (smoke, all) = (flag("--smoke"), flag("--all"));
+            let (smoke, all, quick) = (flag("--smoke"), flag("--all"), flag("--quick"));
             let (record, render, install) = (flag("--record"), flag("--render"), flag("--install"));
             let only = args.list("--only")?;
             args.finish()?;
             if smoke && (all || only.is_some()) {
                 return Err(Trouble::new("--smoke is a matrix of its own").hint("leave it away, or --all and --only"));
             }
-            verify::verify(&verify::Options { all, only, record, render, install })
+            verify::verify(&verify::Options { all, only, quick, record, render, install })
         }
         "tidy" => args.finish().and_then(|()| check_tree()),
         "licences" => args.finish().and_then(|()| licences::licences()),
