@@ -105,6 +105,11 @@ pub(super) struct Hurt {
 }
 
 impl Hurt {
+    /// Is it a worker that was stopped?
+    pub(super) fn is_a_stop(&self) -> bool {
+        matches!(self.nemesis, Nemesis::PauseWorker | Nemesis::PauseHolder)
+    }
+
     /// Is it the store that was hurt, or the way to it?
     pub(super) fn is_the_stores(&self) -> bool {
         use Nemesis::{

@@ -61,6 +61,21 @@ fn time_in_which_the_store_or_who_wants_is_hurt_does_not_count() {
 }
 
 #[test]
+fn a_file_stops_with_who_is_stopped_in_it() {
+    let stopped_until = |until| {
+        let mut sketch = wanted_until(6_000);
+        sketch.history.plan.store.scheme = "sqlite".to_owned();
+        sketch.hurt_worker(Nemesis::PauseWorker, 0, 150, until);
+        sketch
+    };
+    assert_finds(&stopped_until(4_000), "nobody-is-stuck", Reported);
+    assert_eq!(stopped_until(4_000).judged().figures.longest_stuck_ms, 5_899, "it is told all the same");
+    let mut stuck = stopped_until(4_000);
+    stuck.hold(0, take(20, 11_000, 11_001));
+    assert_finds(&stuck, "nobody-is-stuck", Failed);
+}
+
+#[test]
 fn the_dead_want_nothing() {
     let mut sketch = wanted_until(3_000);
     sketch.ask(2, 3_020, LockKind::Mutex);
