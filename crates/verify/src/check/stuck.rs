@@ -1,8 +1,8 @@
 //! How long a lock was wanted and nobody got it.
 //!
-//! A lock is wanted while somebody who lives and is not stopped has asked for it and was not answered. The time runs on
-//! until something is seen to go on with it: somebody is told that it holds, looks at its hold, writes, or releases. Being
-//! refused is no such thing, or a line of people who give up would look alive.
+//! A lock is wanted while somebody who lives and is not stopped has asked for it and was not answered. It is stuck while it
+//! is wanted and nobody who lives and is not stopped may take itself for its holder; the time begins anew when somebody is
+//! told that it holds, or has released. Being refused changes nothing, or a line of people who give up would look alive.
 //!
 //! Time in which the store was hurt does not count, nor what clients need to find it again. Surprise: that is not short. A
 //! call that was swallowed is waited for until its time limit, which workers set to the lease, and then tried again after a
@@ -37,7 +37,9 @@ fn longest_but(facts: &Facts<'_>, which: impl Fn(&Hurt) -> bool) -> Stuck {
     let hurt = facts.hurt_spans(finds_again_after(facts), which);
     let mut longest = Stuck::default();
     for (lock, line) in by_lock(facts).into_iter().enumerate() {
-        let wanted = Spans::union(line.iter().flat_map(|one| wanted(facts, one)).collect()).without(&hurt);
+        let held = Spans::union(line.iter().flat_map(|one| may_hold(facts, one)).collect());
+        let wanted = Spans::union(line.iter().flat_map(|one| wanted(facts, one)).collect());
+        let wanted = wanted.without(&hurt).without(&held);
         let mut moves: Vec<At> = line.iter().flat_map(|one| moves(one)).collect();
         moves.sort_unstable();
         let mut next = 0;
@@ -72,16 +74,23 @@ fn wanted(facts: &Facts<'_>, one: &Acquisition<'_>) -> Vec<(At, At)> {
     let until = match one.answered() {
         Some(answered) if one.held.is_some() => answered,
         Some(answered) => answered.saturating_add(ASKS_AGAIN_AFTER),
-        None => life.wrote.1,
+        None => life.end(),
     };
-    let until = life.killed.map_or(until, |killed| killed.min(until));
+    let until = until.min(life.end().saturating_add(ASKS_AGAIN_AFTER));
     Spans::union(vec![(one.asked, until)]).without(&life.stopped).iter().collect()
 }
 
+/// From when to when it may have taken itself for the holder: until it was told otherwise, gave it up, or died.
+fn may_hold(facts: &Facts<'_>, one: &Acquisition<'_>) -> Vec<(At, At)> {
+    let Some(held) = one.held else { return Vec::new() };
+    let life = &facts.lives[one.life];
+    let ends = [one.left.map(|left| left.sent), one.lost, one.first_unseen, Some(life.end())];
+    let until = ends.into_iter().flatten().min().unwrap_or(held.at);
+    Spans::union(vec![(held.at, until)]).without(&life.stopped).iter().collect()
+}
+
 fn moves(one: &Acquisition<'_>) -> impl Iterator<Item = At> + use<> {
-    let left = one.left.map(|left| [left.sent, left.at]);
-    let held = [one.held.map(|held| held.at), one.last_seen, one.last_work];
-    held.into_iter().flatten().chain(left.into_iter().flatten())
+    [one.held.map(|held| held.at), one.left.map(|left| left.at)].into_iter().flatten()
 }
 
 /// How long clients may take to find a store that is whole again.

@@ -24,13 +24,29 @@ fn a_lock_that_is_wanted_moves_on() {
 }
 
 #[test]
-fn a_holder_that_works_is_not_stuck() {
+fn a_lock_that_is_held_for_long_is_not_stuck() {
     let mut sketch = Sketch::new();
-    let op = sketch.hold(0, take(0, 10, 5_000));
+    sketch.hold(0, take(0, 10, 5_000));
     sketch.hold(1, take(20, 5_100, 5_200));
-    assert_finds(&sketch, "nobody-is-stuck", Failed);
-    sketch.seen(0, op, 2_500, true);
     assert_finds(&sketch, "nobody-is-stuck", Passed);
+}
+
+#[test]
+fn what_a_dead_or_stopped_holder_held_comes_free_in_time() {
+    for nemesis in [Nemesis::KillHolder, Nemesis::PauseHolder] {
+        let next_held = |held| {
+            let mut sketch = Sketch::new();
+            let op = sketch.hold(0, Take { held: 10, ..Take::default() });
+            sketch.hold(1, take(20, held, held + 10));
+            sketch.hurt_worker(nemesis, 0, 2_000, 9_000);
+            if nemesis == Nemesis::PauseHolder {
+                sketch.seen(0, op, 9_001, false);
+            }
+            sketch
+        };
+        assert_finds(&next_held(5_000), "nobody-is-stuck", Passed);
+        assert_finds(&next_held(5_001), "nobody-is-stuck", Failed);
+    }
 }
 
 #[test]
