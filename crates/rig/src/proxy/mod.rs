@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use self::hub::{Hub, State};
 use self::rules::{Refusal, Replies, Selector};
+use self::threads::Target;
 use super::Trouble;
 
 /// A proxy in front of one port of this machine or another, gone when dropped together with its connections.
@@ -121,17 +122,20 @@ impl Proxy {
 
     /// A proxy on a port of the caller's choice, in front of `target`.
     pub fn listening_on(port: u16, target: u16) -> Result<Proxy, Trouble> {
-        Proxy::between(port, SocketAddr::from((Ipv4Addr::LOCALHOST, target)))
+        Proxy::between(port, [SocketAddr::from((Ipv4Addr::LOCALHOST, target))].into())
     }
 
     /// A proxy on a free port of this machine, in front of a server anywhere. Its name is looked up once, now.
     pub fn before(host: &str, target: u16) -> Result<Proxy, Trouble> {
         let unknown = |why: String| Trouble::new(format!("no proxy can be put before `{host}`: {why}"));
-        let mut found = (host, target).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
-        Proxy::between(0, found.next().ok_or_else(|| unknown("the name has no address".to_string()))?)
+        let found: Target = (host, target).to_socket_addrs().map_err(|e| unknown(e.to_string()))?.collect();
+        if found.is_empty() {
+            return Err(unknown("the name has no address".to_string()));
+        }
+        Proxy::between(0, found)
     }
 
-    fn between(port: u16, target: SocketAddr) -> Result<Proxy, Trouble> {
+    fn between(port: u16, target: Target) -> Result<Proxy, Trouble> {
         let refused = |e| Trouble::new(format!("no proxy can listen on port {port}: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();

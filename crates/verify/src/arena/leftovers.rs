@@ -60,28 +60,35 @@ async fn list(store: &dyn Store, under: &str) -> Result<Vec<Leftover>> {
 pub(super) fn of_redis(port: u16) -> io::Result<Vec<Leftover>> {
     let mut server = Resp::to(port)?;
     let mut left = Vec::new();
-    let mut cursor = "0".to_owned();
-    loop {
-        let Reply::List(mut step) = server.ask(&["SCAN", &cursor, "COUNT", "1000"])? else { break };
-        let (Some(keys), Some(Reply::Text(next))) = (step.pop(), step.pop()) else { break };
-        for key in keys.texts() {
+    let mut cursor = None;
+    while cursor.as_deref() != Some("0") && left.len() < MOST {
+        let (next, keys) = scan(&mut server, cursor.as_deref().unwrap_or("0"))?;
+        for key in keys {
             if !may_stay(&mut server, &key)? {
                 left.push(leftover("key", key));
             }
         }
-        cursor = next;
-        if cursor == "0" || left.len() >= MOST {
-            break;
-        }
+        cursor = Some(next);
     }
     let channels = server.ask(&["PUBSUB", "CHANNELS"])?.texts();
     left.extend(channels.into_iter().map(|channel| leftover("subscription", channel)));
-    let Reply::Number(own) = server.ask(&["CLIENT", "ID"])? else { return Ok(left) };
-    if let Reply::Text(clients) = server.ask(&["CLIENT", "LIST"])? {
-        let others = clients.lines().filter(|line| !line.starts_with(&format!("id={own} ")));
-        left.extend(others.map(|line| leftover("connection", short(line))));
-    }
+    let (own, clients) = (server.ask(&["CLIENT", "ID"])?, server.ask(&["CLIENT", "LIST"])?);
+    let (Reply::Number(own), Reply::Text(clients)) = (own, clients) else { return Err(strange("CLIENT")) };
+    let others = clients.lines().filter(|line| !line.starts_with(&format!("id={own} ")));
+    left.extend(others.map(|line| leftover("connection", short(line))));
     Ok(left)
+}
+
+/// Some keys, and where to go on: `0` after the last.
+fn scan(server: &mut Resp, cursor: &str) -> io::Result<(String, Vec<String>)> {
+    let Reply::List(parts) = server.ask(&["SCAN", cursor, "COUNT", "1000"])? else { return Err(strange("SCAN")) };
+    let Ok([Reply::Text(next), keys]) = <[Reply; 2]>::try_from(parts) else { return Err(strange("SCAN")) };
+    Ok((next, keys.texts()))
+}
+
+/// What is not understood is not taken for nothing.
+fn strange(to: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("a reply to `{to}` that cannot be read"))
 }
 
 /// The mark of the clock, the floors of the numbers, which forget themselves after a day, and cells that do.

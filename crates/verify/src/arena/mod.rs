@@ -123,6 +123,12 @@ impl Arena {
         self.battle(workers, ended, note).fight(plan)
     }
 
+    /// Past the proxy.
+    #[cfg(test)]
+    pub(crate) fn server_port(&self) -> Option<u16> {
+        self.server.as_ref().map(Server::port)
+    }
+
     pub(crate) fn battle<'a>(
         &'a mut self,
         workers: &'a dyn Workers,

@@ -63,8 +63,14 @@ impl Resp {
     /// Waits for a reply that did not come in time before.
     #[cfg(test)]
     pub(crate) fn hear_late(&mut self) -> io::Result<Reply> {
-        self.0.get_ref().set_read_timeout(Some(2 * ANSWER_TAKES))?;
+        self.be_patient(2 * ANSWER_TAKES);
         self.hear(0)
+    }
+
+    /// Waits no longer than this for a reply.
+    #[cfg(test)]
+    pub(crate) fn be_patient(&self, limit: Duration) {
+        self.0.get_ref().set_read_timeout(Some(limit)).unwrap();
     }
 
     fn hear(&mut self, depth: u32) -> io::Result<Reply> {

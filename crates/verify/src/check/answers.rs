@@ -94,7 +94,7 @@ pub(super) fn holds_last(facts: &Facts<'_>) -> Look {
             continue;
         }
         holds += 1;
-        if one.found_lost() {
+        if lost_while_held(facts, one) {
             against.add(|| {
                 format!("{} lost `{}` by {}", facts.who(one), facts.locks[one.lock], facts.when(end.unwrap_or(held.at)))
             });
@@ -106,6 +106,13 @@ pub(super) fn holds_last(facts: &Facts<'_>) -> Look {
     let lost = against.count();
     let saw = format!("{lost} lost of {holds} held while nothing was hurt, at most one in a hundred is borne");
     if lost < 3 || lost * 100 <= holds { Look::at(saw, Against::default()) } else { Look::at(saw, against) }
+}
+
+/// A release that took half the lease on its way may have come too late for a hold that was not lost when it was sent.
+fn lost_while_held(facts: &Facts<'_>, one: &Acquisition<'_>) -> bool {
+    let half = facts.plan().lease_ms.saturating_mul(MS) / 2;
+    let told = one.left.is_some_and(|left| left.answer == "not-held" && left.at.saturating_sub(left.sent) < half);
+    one.lost.is_some() || one.first_unseen.is_some() || told
 }
 
 /// The time outside of the faults and of what they need to heal, and the acquisitions per second in it.

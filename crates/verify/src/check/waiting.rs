@@ -57,15 +57,15 @@ pub(super) fn woken_by_push(facts: &Facts<'_>) -> Look {
 }
 
 /// How many readers may pass a writer before it counts as passed over.
-const PASSES: usize = 3;
+const PASSES: usize = 1;
 
 /// `readers-wait-behind-writers`: in a store that serves its line in order, readers that come after a writer wait for it.
 ///
 /// Nobody sees the line, so this is slow to accuse. A reader has passed a writer if it asked so long after it that the writer
-/// must have stood in line — four times what nearly every first question takes in this run, and a tenth of a second at the
-/// least — and was in while the writer still waited. A writer is passed over if more than three did, and the check fails if
-/// more than one in a hundred writers were, and more than two. Writers that something hurt meanwhile are left out: they
-/// may have lost their place.
+/// must have stood in line — four times what nearly every first question takes in this run, and a hundredth of a second at
+/// the least — and was in while the writer still waited. A writer is passed over if more than one did, and the check fails
+/// if more than one in fifty writers were, and more than five. Writers that something hurt meanwhile are left out: they may
+/// have lost their place.
 pub(super) fn readers_wait_behind_writers(facts: &Facts<'_>) -> Look {
     if facts.plan().work != Work::ReadWrite || !facts.plan().store.fifo {
         return Look::nothing("there were no readers and writers on a store that serves its line in order");
@@ -101,7 +101,7 @@ pub(super) fn readers_wait_behind_writers(facts: &Facts<'_>) -> Look {
     let over = against.count();
     let saw =
         format!("{over} of {writers} writers were passed over, {long} waited long enough for it ({} ms)", margin / MS);
-    if over <= 2 || over * 100 <= writers { Look::at(saw, Against::default()) } else { Look::at(saw, against) }
+    if over <= 5 || over * 50 <= writers { Look::at(saw, Against::default()) } else { Look::at(saw, against) }
 }
 
 /// After that long whoever asked stands in line.
@@ -110,7 +110,7 @@ fn in_line_after(facts: &Facts<'_>) -> At {
     let took = facts.questions().filter(at_once).filter_map(|one| Some(one.held?.at.saturating_sub(one.asked)));
     let mut took: Vec<At> = took.collect();
     took.sort_unstable();
-    share_of(&took, 99).saturating_mul(4).max(100 * MS)
+    share_of(&took, 99).saturating_mul(4).max(10 * MS)
 }
 
 /// How many readers, by when they were in and when they asked, asked after one moment and were in before the other.

@@ -40,8 +40,8 @@ pub(crate) enum Deed {
     PauseStore { lasts: Duration },
     /// The server's wall clock is off, by each of these in turn, for so long.
     StepStore { steps: [(&'static str, Duration); 2] },
-    /// The server's data is wiped.
-    WipeStore,
+    /// The server's data is wiped, so often.
+    WipeStore { times: u32, apart: Duration },
     /// All connections are cut, and new ones refused for this long.
     Cut { shut: Duration },
     /// What is sent takes so much longer on its way, there and back, for so long.
@@ -64,7 +64,7 @@ impl Deed {
             Deed::KillStore { .. } => Nemesis::KillStore,
             Deed::PauseStore { .. } => Nemesis::PauseStore,
             Deed::StepStore { .. } => Nemesis::StepStore,
-            Deed::WipeStore => Nemesis::WipeStore,
+            Deed::WipeStore { .. } => Nemesis::WipeStore,
             Deed::Cut { .. } => Nemesis::Cut,
             Deed::Delay { .. } => Nemesis::Delay,
             Deed::HalfOpen { .. } => Nemesis::HalfOpen,
@@ -111,7 +111,9 @@ impl Schedule {
             Nemesis::StepStore => {
                 Deed::StepStore { steps: [("+40s", self.leases(50, 150)), ("-1h", self.leases(50, 150))] }
             }
-            Nemesis::WipeStore => Deed::WipeStore,
+            // Several, because a holder acts for a moment only, and one must be wiped out while it does.
+            Nemesis::WipeStore if is_other => Deed::WipeStore { times: 10, apart: self.leases(1, 5) },
+            Nemesis::WipeStore => Deed::WipeStore { times: 1, apart: Duration::ZERO },
             Nemesis::Cut if is_other => Deed::Cut { shut: self.leases(10, 150) },
             Nemesis::Cut => Deed::Cut { shut: Duration::ZERO },
             Nemesis::Delay if is_other => {

@@ -1,6 +1,7 @@
 //! `everybody-is-answered`, `nothing-is-left`, `holds-last`, `work-goes-on`, and the figures.
 
 use super::assert_finds;
+use crate::check::facts::MS;
 use crate::check::sketch::{Sketch, Take, take};
 use crate::history::{By, Clutter, Event, Leftover, LockKind};
 use crate::judgement::Outcome::{Failed, NotRun, Passed, Reported};
@@ -87,6 +88,21 @@ fn holds_last() {
     assert_finds(&lost(Nemesis::StepClient, 3), "holds-last", Failed);
     assert_finds(&lost(Nemesis::PauseWorker, 3), "holds-last", Passed);
     assert_finds(&Sketch::new(), "holds-last", NotRun);
+}
+
+#[test]
+fn a_release_that_came_late_is_no_hold_that_was_lost() {
+    let released_within = |took| {
+        let mut sketch = Sketch::new();
+        for at in 0..3 {
+            let op = sketch.hold(0, Take { held: at, ..Take::default() });
+            let (sent, answer) = ((at + 10) * MS, "not-held".to_owned());
+            sketch.note(0, Event::Left { sent, at: sent + took * MS, op, answer });
+        }
+        sketch
+    };
+    assert_finds(&released_within(999), "holds-last", Failed);
+    assert_finds(&released_within(1_000), "holds-last", Passed);
 }
 
 #[test]
