@@ -85,6 +85,8 @@ mutants! {
         "a renewal without an answer counts as one that was answered"
     CounterRepeated "counter-repeated"
         "adding to a counter is repeated although it may have been done"
+    CounterInTwoSteps "counter-in-two-steps"
+        "adding to a counter reads it in one call and writes it in another"
     SwapIgnoresVersion "swap-ignores-version"
         "a cell is set whatever version it has"
     ReentryByName "reentry-by-name"

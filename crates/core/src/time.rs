@@ -68,6 +68,8 @@ impl fmt::Debug for Moment {
 #[derive(Clone, Default)]
 pub struct Clock {
     shift: Option<Arc<Shift>>,
+    /// A seeded bug: it follows the wall clock.
+    is_wall: bool,
 }
 
 #[derive(Default)]
@@ -82,14 +84,19 @@ impl Clock {
         Self::default()
     }
 
+    /// What a keeper has unless it is given another one.
+    pub(crate) fn of_a_keeper() -> Self {
+        Self { is_wall: mutants::on(Mutant::WallClockDeadline), ..Self::system() }
+    }
+
     /// The system's clock plus whatever [`jump`](Self::jump) has added: what a machine's suspension looks like.
     pub fn adjustable() -> Self {
-        Self { shift: Some(Arc::default()) }
+        Self { shift: Some(Arc::default()), is_wall: false }
     }
 
     /// Now.
     pub fn now(&self) -> Moment {
-        Moment(system_nanos()) + self.shifted()
+        Moment(if self.is_wall { wall_nanos() } else { system_nanos() }) + self.shifted()
     }
 
     /// Pushes an adjustable clock forward and wakes whoever sleeps on it; the system's clock is not moved.
@@ -135,6 +142,10 @@ impl Alarm {
             if self.clock.now() >= moment {
                 return;
             }
+            if self.clock.is_wall {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            }
             let rings = self.timer.ring_at(moment - self.clock.shifted());
             match jumped.as_mut().as_pin_mut() {
                 None => rings.await,
@@ -146,9 +157,6 @@ impl Alarm {
 
 #[cfg(target_os = "linux")]
 fn system_nanos() -> u64 {
-    if mutants::on(Mutant::WallClockDeadline) {
-        return wall_nanos();
-    }
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))
 }
 
@@ -158,15 +166,13 @@ fn system_nanos() -> u64 {
 }
 
 /// The wall clock, so many nanoseconds off that it began with the true one.
-#[cfg(target_os = "linux")]
 fn wall_nanos() -> u64 {
     use std::sync::LazyLock;
     use std::time::UNIX_EPOCH;
     fn wall() -> i128 {
         UNIX_EPOCH.elapsed().map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
     }
-    static OFF: LazyLock<i128> =
-        LazyLock::new(|| i128::from(nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Boottime))) - wall());
+    static OFF: LazyLock<i128> = LazyLock::new(|| i128::from(system_nanos()) - wall());
     u64::try_from(wall() + *OFF).unwrap_or(0)
 }
 
@@ -191,7 +197,7 @@ mod timer {
     };
     use tokio::io::unix::AsyncFd;
 
-    use super::{Moment, Mutant, mutants};
+    use super::Moment;
 
     pub(super) struct Timer(AsyncFd<OwnedFd>);
 
@@ -206,9 +212,6 @@ mod timer {
         /// Returns when the timer rings or cannot be set; the caller looks at the clock again.
         pub(super) async fn ring_at(&mut self, moment: Moment) {
             const SECOND: u64 = 1_000_000_000;
-            if mutants::on(Mutant::WallClockDeadline) {
-                return super::nap(moment).await;
-            }
             // A time of zero would switch the timer off.
             let at = moment.as_nanos().max(1);
             let at = Timespec { tv_sec: i64::try_from(at / SECOND).unwrap_or(i64::MAX), tv_nsec: (at % SECOND) as _ };

@@ -125,6 +125,7 @@ impl Fleet {
                 }
                 Err(_) => {
                     left.push(Leftover { what: "process".to_owned(), name: format!("{life} did not end") });
+                    berth.killed = true;
                     let _ = berth.process.kill(); // its drop tries again
                 }
             }
