@@ -16,6 +16,7 @@ mod run;
 mod setup;
 mod test;
 mod tidy;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -75,6 +76,17 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
             let without_peers = args.flag("--no-peers");
             let words = args.rest();
             if bench::wants_peers(&words) && !without_peers { bench::with_peers(words) } else { bench::bench(words) }
+        }
+        "verify" => {
+            let mut flag = |name: &str| args.flag(name);
+            let (smoke, all, quick) = (flag("--smoke"), flag("--all"), flag("--quick"));
+            let (record, render, install) = (flag("--record"), flag("--render"), flag("--install"));
+            let only = args.list("--only")?;
+            args.finish()?;
+            if smoke && (all || only.is_some()) {
+                return Err(Trouble::new("--smoke is a matrix of its own").hint("leave it away, or --all and --only"));
+            }
+            verify::verify(&verify::Options { all, only, quick, record, render, install })
         }
         "tidy" => args.finish().and_then(|()| check_tree()),
         "licences" => args.finish().and_then(|()| licences::licences()),

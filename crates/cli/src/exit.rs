@@ -6,6 +6,8 @@ use std::io::Write;
 
 use lockkeeper::{Error, ErrorKind};
 
+/// A check of `verify` failed: something that is promised is not so.
+pub const FAILED: u8 = 1;
 /// Wrong usage, or input outside the limits.
 pub const USAGE: u8 = 64;
 /// The store cannot be used.
@@ -43,6 +45,13 @@ impl Failure {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with one more way out, besides the one that is told already.
+    #[must_use]
+    pub fn or_hint(mut self, hint: &str) -> Self {
+        self.hint = Some(self.hint.map_or_else(|| hint.to_owned(), |first| format!("{first}; {hint}")));
         self
     }
 

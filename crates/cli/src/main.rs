@@ -1,7 +1,7 @@
 //! The `lockkeeper` program: run commands one at a time, and look at the locks.
 //!
 //! Read `args` for what it can do, `run` for how a command is guarded. Surprise: this program also starts itself in
-//! two hidden modes, which are looked for before anything else so that they start fast.
+//! three hidden modes, which are looked for before anything else so that they start fast.
 
 mod args;
 mod breaking;
@@ -14,6 +14,7 @@ mod json;
 mod look;
 mod manual;
 mod run;
+mod verify;
 mod words;
 
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ use self::args::{Action, Cli};
 use self::exit::Failure;
 
 fn main() -> ExitCode {
-    if let Some(code) = run::hidden_mode() {
+    if let Some(code) = run::hidden_mode().or_else(verify::hidden_mode) {
         return code;
     }
     let cli = match Cli::try_parse() {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Some(Action::Completions(args)) => manual::completions(args.shell),
         Some(Action::Man(args)) => manual::page(args.command.as_deref()),
         Some(Action::Doctor(args)) => block_on(doctor::doctor(store, args)),
+        Some(Action::Verify(args)) => block_on(verify::verify(store, args)),
         Some(action) => block_on(answer(store, action)),
         None => {
             let _ = Cli::command().print_help();

@@ -22,5 +22,6 @@ mod cli {
     mod sharing;
     mod support;
     mod values;
+    mod verifying;
     mod waiting;
 }

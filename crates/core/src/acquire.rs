@@ -15,6 +15,7 @@ use crate::hold::{Hold, HoldState, deadline};
 use crate::keeper::Shared;
 use crate::local::{Came, Place, Turn};
 use crate::meters::Taking;
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 use crate::store::{Keep, Order, Standing, Waiter};
 use crate::time::Moment;
@@ -74,12 +75,23 @@ async fn take(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>
         Locally::TimedOut => return Err(not_free(&request.name, shared.clock.now().since(started))),
         Locally::Stand(turn) => turn,
     };
-    let mut attempt =
-        Attempt { shared, give_up, turn, pending: Pending::new(shared, &request), backoff: Backoff::default() };
+    let mut attempt = Attempt {
+        shared,
+        give_up,
+        turn,
+        pending: Pending::new(shared, &request),
+        backoff: Backoff::default(),
+        erred: false,
+    };
     loop {
         match attempt.step(&request).await? {
             Step::Held(hold) => return Ok(Some(hold)),
             Step::Refused => return Ok(None),
+            Step::Again if mutants::on(Mutant::NewClaimOnRetry) => {
+                attempt.pending.may_stand = false;
+                request.claim.id = ClaimId::random()?;
+                attempt.pending = Pending::new(shared, &request);
+            }
             Step::Again => {}
             Step::Late => {
                 // A grant that came after its own deadline is not a hold: it is left, and another claim asks (C2).
@@ -154,6 +166,8 @@ struct Attempt<'a> {
     turn: Option<Turn>,
     pending: Pending,
     backoff: Backoff,
+    /// Has a question gone wrong?
+    erred: bool,
 }
 
 impl Attempt<'_> {
@@ -162,6 +176,7 @@ impl Attempt<'_> {
         let sent = self.shared.clock.now();
         let may_have_stood = std::mem::replace(&mut self.pending.may_stand, true);
         let answer = self.shared.store.enter(&request.name, &request.claim).await;
+        let sent = if mutants::on(Mutant::DeadlineAfterReply) { self.shared.clock.now() } else { sent };
         match answer {
             Ok(Standing::Held { token, lease }) => self.held(request, sent, token, lease),
             Ok(seen @ Standing::Waiting { .. }) => {
@@ -177,6 +192,7 @@ impl Attempt<'_> {
                 Ok(Step::Again)
             }
             Err(error) => {
+                self.erred = true;
                 self.pending.may_stand = may_have_stood || error.effect() == Effect::Unknown;
                 // Unknown is not no: the same claim asks again for as long as there is time (C1, C12).
                 let out_of_time = self.shared.clock.now() >= self.give_up;
@@ -213,6 +229,10 @@ impl Attempt<'_> {
         if request.reentrant {
             self.shared.reentry.remember(&state);
         }
+        if mutants::on(Mutant::RetryIsReentry) && self.erred {
+            self.shared.reentry.remember(&state);
+            state.handles().fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
         Ok(Step::Held(Hold::new(state, self.shared.clone(), self.shared.clock.now(), request.at_least)))
     }
 
@@ -222,7 +242,8 @@ impl Attempt<'_> {
         if let Standing::Waiting { moves_in: Some(moves_in), .. } = seen {
             at_most = at_most.min(*moves_in + Duration::from_millis(1));
         }
-        at_most = at_most.min(self.shared.clock.now().until(self.give_up));
+        let left = self.shared.clock.now().until(self.give_up);
+        at_most = if mutants::on(Mutant::NewsOnly) { left } else { at_most.min(left) };
         let waiter = Waiter::Claim { id: request.claim.id, seen };
         match self.shared.store.wait(&request.name, waiter, at_most).await {
             Ok(Some(Standing::Held { token, lease })) if self.suffices(request, asked, lease) => {

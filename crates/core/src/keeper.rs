@@ -233,7 +233,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             owner: None,
-            clock: Clock::system(),
+            clock: Clock::of_a_keeper(),
             timeout: Duration::from_secs(10),
             attempts: 3,
             faults: None,

@@ -21,6 +21,8 @@ pub mod limits;
 pub mod line;
 mod local;
 mod meters;
+#[doc(hidden)]
+pub mod mutants;
 mod name;
 mod reentry;
 pub mod store;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::admit::{Spot, Verdict, admit};
 use crate::claim::{Claim, ClaimId, LockKind, Owner, Patience, Token};
 use crate::error::{Error, ErrorKind, Result};
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 use crate::store::{ClaimState, ClaimView, Keep, Left, LockView, Renewal, Standing};
 use crate::time::Moment;
@@ -139,7 +140,11 @@ impl Line {
         let before = self.inside();
         let mut removed = self.sweep(now);
         let mut touched = None;
-        let answer = match self.entries.iter().position(|entry| entry.id == id) {
+        let mut found = self.entries.iter().position(|entry| entry.id == id);
+        if mutants::on(Mutant::UnlockByKey) && !self.entries.is_empty() {
+            found = found.or(Some(0));
+        }
+        let answer = match found {
             None => Left::NotHeld,
             Some(at) => {
                 let was_left = self.entries[at].left;

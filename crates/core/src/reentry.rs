@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{Hold, HoldState};
 use crate::keeper::Shared;
 use crate::kinds::Shape;
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 
 /// The holds of named owners.
@@ -38,7 +39,7 @@ impl Reentry {
         }
         let mut holds = self.holds();
         if hold.handles().fetch_sub(1, Ordering::SeqCst) > 1 {
-            return false;
+            return mutants::on(Mutant::InnerReleaseFrees);
         }
         let known = holds.get(&key(hold));
         if known.is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(hold))) {
@@ -49,14 +50,18 @@ impl Reentry {
 }
 
 fn key(hold: &HoldState) -> (Name, u128) {
-    (hold.name.clone(), hold.claim.owner.id())
+    (hold.name.clone(), identity(&hold.claim.owner))
+}
+
+fn identity(owner: &Owner) -> u128 {
+    if mutants::on(Mutant::ReentryByName) { 0 } else { owner.id() }
 }
 
 impl Shared {
     /// A hold that the owner already has, if it covers what is asked for.
     pub(crate) fn reenter(self: &Arc<Self>, name: &Name, owner: &Owner, shape: Shape) -> Result<Option<Hold>> {
         let holds = self.reentry.holds();
-        let known = holds.get(&(name.clone(), owner.id())).and_then(Weak::upgrade);
+        let known = holds.get(&(name.clone(), identity(owner))).and_then(Weak::upgrade);
         let now = self.clock.now();
         let Some(known) = known.filter(|known| known.claim.kind == shape.kind && known.is_held(now)) else {
             return Ok(None);

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::mutants::{self, Mutant};
+
 /// A point on a [`Clock`], in nanoseconds since the machine started.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(u64);
@@ -66,6 +68,8 @@ impl fmt::Debug for Moment {
 #[derive(Clone, Default)]
 pub struct Clock {
     shift: Option<Arc<Shift>>,
+    /// A seeded bug: it follows the wall clock.
+    is_wall: bool,
 }
 
 #[derive(Default)]
@@ -80,14 +84,19 @@ impl Clock {
         Self::default()
     }
 
+    /// What a keeper has unless it is given another one.
+    pub(crate) fn of_a_keeper() -> Self {
+        Self { is_wall: mutants::on(Mutant::WallClockDeadline), ..Self::system() }
+    }
+
     /// The system's clock plus whatever [`jump`](Self::jump) has added: what a machine's suspension looks like.
     pub fn adjustable() -> Self {
-        Self { shift: Some(Arc::default()) }
+        Self { shift: Some(Arc::default()), is_wall: false }
     }
 
     /// Now.
     pub fn now(&self) -> Moment {
-        Moment(system_nanos()) + self.shifted()
+        Moment(if self.is_wall { wall_nanos() } else { system_nanos() }) + self.shifted()
     }
 
     /// Pushes an adjustable clock forward and wakes whoever sleeps on it; the system's clock is not moved.
@@ -133,6 +142,10 @@ impl Alarm {
             if self.clock.now() >= moment {
                 return;
             }
+            if self.clock.is_wall {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            }
             let rings = self.timer.ring_at(moment - self.clock.shifted());
             match jumped.as_mut().as_pin_mut() {
                 None => rings.await,
@@ -150,6 +163,17 @@ fn system_nanos() -> u64 {
 #[cfg(not(target_os = "linux"))]
 fn system_nanos() -> u64 {
     nanos_of(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
+}
+
+/// The wall clock, so many nanoseconds off that it began with the true one.
+fn wall_nanos() -> u64 {
+    use std::sync::LazyLock;
+    use std::time::UNIX_EPOCH;
+    fn wall() -> i128 {
+        UNIX_EPOCH.elapsed().map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
+    }
+    static OFF: LazyLock<i128> = LazyLock::new(|| i128::from(system_nanos()) - wall());
+    u64::try_from(wall() + *OFF).unwrap_or(0)
 }
 
 fn nanos_of(time: rustix::time::Timespec) -> u64 {

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{HoldState, deadline};
 use crate::local::LocalLines;
 use crate::meters::{Meters, Renewing};
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 use crate::store::{Held, Keep, Renewal, SharedStore};
 use crate::time::{Clock, Moment};
@@ -221,7 +222,8 @@ impl Drop for Watchdog {
 impl Schedule {
     fn put(&mut self, hold: Arc<HoldState>) {
         let renew_at = Moment::from_nanos(hold.renew_at.load(Ordering::Relaxed));
-        let next = renew_at.min(hold.deadline());
+        let ends = if mutants::on(Mutant::LostOnlyFromServer) { Moment::NEVER } else { hold.deadline() };
+        let next = renew_at.min(ends);
         hold.scheduled.store(next.as_nanos(), Ordering::Relaxed);
         self.holds.insert((next, hold.claim.id), hold);
     }
@@ -320,7 +322,12 @@ impl Beat {
             .collect();
         let shortest = due.iter().map(|hold| hold.claim.lease).min().unwrap_or_default();
         let sent = self.clock.now();
-        let answer = tokio::time::timeout(shortest / 3, self.store.renew(&held)).await;
+        let answer = if mutants::on(Mutant::NoRenew) {
+            Ok(Ok(held.iter().map(|held| Renewal::Renewed { lease: held.lease }).collect()))
+        } else {
+            tokio::time::timeout(shortest / 3, self.store.renew(&held)).await
+        };
+        let sent = if mutants::on(Mutant::DeadlineAfterReply) { self.clock.now() } else { sent };
         let renewals = match answer.unwrap_or_else(|_| Err(Error::unanswered("there was no answer in time"))) {
             Ok(renewals) if renewals.len() == due.len() => renewals.into_iter().map(Some).collect(),
             // Unknown is not gone: the deadlines stay as they are, and it is tried again soon (C3).
@@ -363,6 +370,10 @@ impl Beat {
                 }
                 Some(Renewal::Renewed { lease }) => {
                     hold.extend(deadline(sent, *lease, hold.claim.delay, early));
+                    hold.renew_after(sent);
+                }
+                None if mutants::on(Mutant::UnknownIsRenewed) => {
+                    hold.extend(deadline(sent, hold.claim.store_lease(), hold.claim.delay, early));
                     hold.renew_after(sent);
                 }
                 None => {

@@ -39,6 +39,9 @@ pub use lockkeeper_core::{
     kinds, layers, limits, stores, time,
 };
 
+#[doc(hidden)]
+pub use lockkeeper_core::mutants;
+
 /// The seam that stores implement, and what they promise. It may change in 0.x minor versions.
 pub mod store {
     pub use lockkeeper_core::line::{self, Line};

@@ -8,6 +8,7 @@ mod elect;
 mod once;
 mod run;
 mod values;
+mod verify;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -17,6 +18,7 @@ pub use self::elect::ElectArgs;
 pub use self::once::OnceArgs;
 pub use self::run::{RunArgs, Terms};
 pub use self::values::{Patience, Permits};
+pub use self::verify::{Hurt, MutantsArgs, VerifyAction, VerifyArgs};
 
 /// Run commands one at a time, across processes and machines.
 #[derive(Debug, Parser)]
@@ -61,6 +63,8 @@ pub enum Action {
     Watch(WatchArgs),
     /// Look a store over: can it be trusted with locks?
     Doctor(DoctorArgs),
+    /// Hurt a store and its clients, and show what happens to the locks
+    Verify(Box<VerifyArgs>),
     /// Show which settings are in effect, and where each comes from
     Config(ConfigArgs),
     /// Take a lock away from its holder

@@ -2,7 +2,7 @@
 
 use super::support::{Den, output, start, text};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "elect",
     "once",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 15] = [
     "show",
     "watch",
     "doctor",
+    "verify",
     "config",
     "break",
     "completions",
@@ -37,7 +38,10 @@ fn completions_know_every_command() {
         for command in COMMANDS {
             assert!(script.contains(command), "{command} in {shell}");
         }
-        assert!(script.contains("busy-exit") && !script.contains("__gate"), "{shell}");
+        assert!(
+            script.contains("busy-exit") && !script.contains("__gate") && !script.contains("__verify-worker"),
+            "{shell}"
+        );
     }
     assert_eq!(output(den.lockkeeper().args(["completions", "csh"])).status.code(), Some(64));
 }

@@ -212,6 +212,12 @@ pub fn children(parent: Pid) -> Vec<(Pid, String)> {
     found.map(|process| (process.pid, process.line)).collect()
 }
 
+/// The command lines of processes that are not dead, and are meant.
+pub fn lines_of(meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let alive = processes().into_iter().filter(|process| !"ZX".contains(process.state));
+    alive.map(|process| process.line).filter(|line| meant(line)).collect()
+}
+
 /// The state of a process, as `ps` shows it.
 pub fn state(pid: Pid) -> Option<char> {
     process(&Path::new("/proc").join(pid.as_raw_pid().to_string())).map(|process| process.state)

@@ -23,6 +23,7 @@ use crate::error::{Effect, Error, ErrorKind, Result};
 use crate::keeper::Shared;
 use crate::local::Passed;
 use crate::meters::Releasing;
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 use crate::store::{Keep, Left, Page, Standing};
 use crate::time::{Clock, Moment};
@@ -173,7 +174,9 @@ impl Hold {
             // Dropping `self` tidies up at the store, where something may still stand.
             return Err(lost.into());
         }
-        self.shared.watchdog.forget(&self.state);
+        if !mutants::on(Mutant::WatchdogNotCancelled) {
+            self.shared.watchdog.forget(&self.state);
+        }
         let mut unfinished = Unfinished { hold: &self, done: false };
         if self.pass_on().await {
             unfinished.done = true;
@@ -181,6 +184,13 @@ impl Hold {
             return Ok(());
         }
         let left = self.shared.store.leave(&self.state.name, self.state.claim.id, self.keep()).await;
+        if mutants::on(Mutant::WatchdogNotCancelled) {
+            unfinished.done = true;
+            if left.is_ok() {
+                self.shared.watchdog.forget(&self.state);
+            }
+            self.shared.local.give_up(&self.state);
+        }
         match left {
             Ok(Left::Released) => {
                 unfinished.done = true;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::claim::{Claim, Token};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meters::{Losing, Meters};
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 use crate::time::Moment;
 
@@ -76,6 +77,9 @@ impl HoldState {
 
     /// The token that the next holder in this process would get.
     pub(crate) fn next_token(&self) -> Option<Token> {
+        if mutants::on(Mutant::HandOverSameToken) {
+            return self.token;
+        }
         self.token?.handed_on()
     }
 
@@ -109,7 +113,7 @@ impl HoldState {
 
     /// Is it held at `now`? Passing the deadline makes it lost, for good.
     pub(crate) fn is_held(&self, now: Moment) -> bool {
-        if now >= self.deadline() {
+        if now >= self.deadline() && !mutants::on(Mutant::LostOnlyFromServer) {
             self.lose(RAN_OUT);
         }
         self.phase.load(Ordering::SeqCst) == HELD
@@ -117,7 +121,14 @@ impl HoldState {
 
     /// The same without making it so: for places that must not wake anybody.
     pub(crate) fn has_ended(&self, now: Moment) -> bool {
-        now >= self.deadline() || self.phase.load(Ordering::SeqCst) != HELD
+        let phase = self.phase.load(Ordering::SeqCst);
+        if mutants::on(Mutant::LostOnlyFromServer) {
+            return phase != HELD;
+        }
+        if mutants::on(Mutant::WatchdogNotCancelled) && phase == LEAVING {
+            return false;
+        }
+        now >= self.deadline() || phase != HELD
     }
 
     pub(crate) fn ran_out(&self) {

@@ -7,6 +7,7 @@ use super::cell::{Cell, unexpected};
 use crate::cell::{CellAction, CellReply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keeper::Shared;
+use crate::mutants::{self, Mutant};
 
 /// Use this to count, or to take from a stock without overselling; made by
 /// [`Keeper::counter`](crate::Keeper::counter).
@@ -60,6 +61,10 @@ impl Counter {
     /// If the store did not answer, the [effect](Error::effect) is unknown, and it is not repeated: it might count
     /// twice.
     pub async fn add(&self, by: i64) -> Result<i64> {
+        if mutants::on(Mutant::CounterInTwoSteps) {
+            let old = self.get().await?;
+            return self.raise_to(old.saturating_add(by)).await;
+        }
         match self.cell.apply(CellAction::Add { by }).await? {
             CellReply::Number { value, .. } => Ok(value),
             other => Err(unexpected(&other)),

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{Hold, Lost};
 use crate::keeper::Shared;
 use crate::limits::MULTI_NAMES;
+use crate::mutants::{self, Mutant};
 use crate::name::Name;
 
 /// Use this when work needs several mutexes together; made by [`Keeper::multi`](crate::Keeper::multi).
@@ -124,7 +125,7 @@ impl Multi {
             match self.mutex(&name).try_lock().await {
                 Ok(Some(hold)) => holds.push(hold),
                 Ok(None) => {
-                    release_all(holds).await.ok();
+                    give_back(holds).await;
                     return Ok(None);
                 }
                 Err(error) => return Err(release_after(holds, error).await),
@@ -143,8 +144,16 @@ impl Multi {
 }
 
 async fn release_after(holds: Vec<Hold>, error: Error) -> Error {
-    release_all(holds).await.ok();
+    give_back(holds).await;
     error
+}
+
+/// All or nothing: what was taken of a part is not kept.
+async fn give_back(holds: Vec<Hold>) {
+    if mutants::on(Mutant::PartialMultiKept) {
+        return std::mem::forget(holds);
+    }
+    release_all(holds).await.ok();
 }
 
 /// Releases in the opposite order; the first error is told, after all have been tried.

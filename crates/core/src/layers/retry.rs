@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Answer, Call, Layer, Next};
 use crate::error::{Effect, Error};
+use crate::mutants::{self, Mutant};
 use crate::store::{Left, Reply};
 
 /// Repeats a call a few times with growing, jittered pauses.
@@ -49,7 +50,7 @@ fn may_repeat(call: &Call<'_>, error: &Error, went_unanswered: bool) -> bool {
     }
     match call {
         Call::Enter { .. } | Call::Leave { .. } | Call::Inspect { .. } | Call::Read { .. } => true,
-        Call::Update { op, .. } => op.is_repeatable() || !went_unanswered,
+        Call::Update { op, .. } => op.is_repeatable() || !went_unanswered || mutants::on(Mutant::CounterRepeated),
         Call::Wait { .. } | Call::Renew { .. } | Call::Close => false,
     }
 }

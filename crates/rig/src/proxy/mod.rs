@@ -25,7 +25,7 @@ mod rules;
 mod tests;
 mod threads;
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -33,9 +33,10 @@ use std::time::{Duration, Instant};
 
 use self::hub::{Hub, State};
 use self::rules::{Refusal, Replies, Selector};
+use self::threads::Target;
 use super::Trouble;
 
-/// A proxy in front of one port of this machine, gone when dropped together with its connections.
+/// A proxy in front of one port of this machine or another, gone when dropped together with its connections.
 ///
 /// It controls all its connections, present and future, with the methods of [`Connections`]; [`only`](Proxy::only) some
 /// of them. Use this for faults of the network; use [`Server`](super::Server) for faults of the server.
@@ -121,6 +122,20 @@ impl Proxy {
 
     /// A proxy on a port of the caller's choice, in front of `target`.
     pub fn listening_on(port: u16, target: u16) -> Result<Proxy, Trouble> {
+        Proxy::between(port, [SocketAddr::from((Ipv4Addr::LOCALHOST, target))].into())
+    }
+
+    /// A proxy on a free port of this machine, in front of a server anywhere. Its name is looked up once, now.
+    pub fn before(host: &str, target: u16) -> Result<Proxy, Trouble> {
+        let unknown = |why: String| Trouble::new(format!("no proxy can be put before `{host}`: {why}"));
+        let found: Target = (host, target).to_socket_addrs().map_err(|e| unknown(e.to_string()))?.collect();
+        if found.is_empty() {
+            return Err(unknown("the name has no address".to_string()));
+        }
+        Proxy::between(0, found)
+    }
+
+    fn between(port: u16, target: Target) -> Result<Proxy, Trouble> {
         let refused = |e| Trouble::new(format!("no proxy can listen on port {port}: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();

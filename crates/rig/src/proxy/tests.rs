@@ -53,6 +53,19 @@ fn it_listens_where_it_is_told() {
 }
 
 #[test]
+fn it_finds_a_server_by_its_name_at_whichever_address_it_is() {
+    let echo = Echo::start();
+    let named = Proxy::before("localhost", echo.port).unwrap();
+    assert_eq!(Talk::to(named.port()).ask("hello").unwrap(), "hello");
+    // The first address of the two has no server.
+    let port = super::super::ports::free(1).unwrap()[0];
+    let addresses = [port, echo.port].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let second = Proxy::between(0, addresses.into()).unwrap();
+    assert_eq!(Talk::to(second.port()).ask("hello").unwrap(), "hello");
+    assert!(Proxy::before("no such host", 1).unwrap_err().to_string().contains("no such host"));
+}
+
+#[test]
 fn it_is_gone_when_dropped() {
     let (_echo, proxy) = pair();
     let (port, mut talk) = (proxy.port(), Talk::to(proxy.port()));

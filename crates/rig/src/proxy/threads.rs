@@ -4,7 +4,7 @@
 //! connection with it either.
 
 use std::io::{ErrorKind, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
@@ -20,11 +20,14 @@ const CONNECT_TAKES: Duration = Duration::from_secs(10);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 64 * 1024;
 
+/// Where the server may be: what one name stands for, tried in this order.
+pub(super) type Target = Arc<[SocketAddr]>;
+
 /// Starts the two threads that live as long as the proxy.
-pub(super) fn start(hub: &Arc<Hub>, listener: &Arc<TcpListener>, target: u16) -> io::Result<Vec<JoinHandle<()>>> {
+pub(super) fn start(hub: &Arc<Hub>, listener: &Arc<TcpListener>, target: Target) -> io::Result<Vec<JoinHandle<()>>> {
     let (carrying, accepting, listener) = (hub.clone(), hub.clone(), listener.clone());
     let carrier = named("rig-proxy").spawn(move || carrying.carry())?;
-    let acceptor = named("rig-proxy-accept").spawn(move || accept(&accepting, &listener, target))?;
+    let acceptor = named("rig-proxy-accept").spawn(move || accept(&accepting, &listener, &target))?;
     Ok(vec![carrier, acceptor])
 }
 
@@ -32,7 +35,7 @@ fn named(name: &str) -> Builder {
     thread::Builder::new().name(name.to_string())
 }
 
-fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: u16) {
+fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: &Target) {
     loop {
         let accepted = listener.accept();
         if hub.look(|state| state.is_closing) {
@@ -45,20 +48,20 @@ fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: u16) {
     }
 }
 
-fn serve(hub: &Arc<Hub>, client: Arc<TcpStream>, target: u16) {
+fn serve(hub: &Arc<Hub>, client: Arc<TcpStream>, target: &Target) {
     let _ = client.set_nodelay(true);
     let Some(number) = hub.change(|state| state.accept(client.clone())) else { return };
-    let (for_client, for_server) = (hub.clone(), hub.clone());
+    let (for_client, for_server, target) = (hub.clone(), hub.clone(), target.clone());
     let readers = named("rig-proxy-client")
         .spawn(move || read(&for_client, number, Way::ToServer, &client))
-        .and_then(|_| named("rig-proxy-server").spawn(move || call(&for_server, number, target)));
+        .and_then(|_| named("rig-proxy-server").spawn(move || call(&for_server, number, &target)));
     if readers.is_err() {
         hub.change(|state| state.connected(number, None));
     }
 }
 
 /// Calls the server, and then reads from it.
-fn call(hub: &Hub, number: u64, target: u16) {
+fn call(hub: &Hub, number: u64, target: &Target) {
     let go = hub.wait(None, |state| match state.open(number) {
         None => Some(false),
         Some(connection) => (!state.rules.freezes(connection)).then_some(true),
@@ -66,8 +69,8 @@ fn call(hub: &Hub, number: u64, target: u16) {
     if go != Some(true) {
         return;
     }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, target));
-    let server = TcpStream::connect_timeout(&address, CONNECT_TAKES).ok().map(Arc::new);
+    let connected = target.iter().find_map(|address| TcpStream::connect_timeout(address, CONNECT_TAKES).ok());
+    let server = connected.map(Arc::new);
     let _ = server.as_ref().map(|server| server.set_nodelay(true));
     if hub.change(|state| state.connected(number, server.clone()))
         && let Some(server) = server

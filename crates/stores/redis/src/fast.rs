@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use lockkeeper_core::mutants::{self, Mutant};
 use lockkeeper_core::{ClaimId, Effect, Result};
 use redis::{Cmd, Value};
 
@@ -61,7 +62,7 @@ impl Many for Lane {
             Question::Take { keys, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
                 pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("MGET").arg(CLOCK).arg(keys.floor()).cmd("TIME");
+                pipe.cmd("MGET").arg(CLOCK).arg(keys.floor()).add_command(time());
                 let answers = self.0.ask_all(&pipe).await?;
                 let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
                 self.taken(set, &self.numbers(floors, time), 0)
@@ -133,6 +134,9 @@ impl Lane {
         let Value::Array(floors) = self.0.no_error(floors)? else { return Err(trouble::unexpected("MGET")) };
         let mut floors = floors.iter().map(|floor| number(floor).unwrap_or(0));
         let mark = floors.next().unwrap_or(0);
+        if mutants::on(Mutant::PlainCounterToken) {
+            return Ok((now_us, floors.map(|_| 0).collect()));
+        }
         Ok((now_us, floors.map(|floor| floor.max(mark)).collect()))
     }
 }
@@ -162,7 +166,7 @@ impl Write {
                     floors.arg(keys.floor());
                 }
             }
-            pipe.add_command(floors).add_command(redis::cmd("TIME"));
+            pipe.add_command(floors).add_command(time());
         }
         Self { pipe, gives, takes }
     }
@@ -196,8 +200,26 @@ fn release(questions: &[Question], by: By) -> Cmd {
 
 fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
     let mut set = Cmd::with_capacity(6, keys.holder().len() + record.len() + 48);
-    set.arg("SET").arg(keys.holder()).arg(record).arg("NX").arg("PX").arg(lease_ms);
+    set.arg("SET").arg(keys.holder()).arg(record).arg("NX");
+    if !mutants::on(Mutant::SetThenExpire) {
+        set.arg("PX").arg(lease_ms);
+    }
     set
+}
+
+/// What tells the time.
+fn time() -> Cmd {
+    if mutants::on(Mutant::PlainCounterToken) {
+        let mut count = redis::cmd("INCR");
+        count.arg("lockkeeper:count");
+        return count;
+    }
+    redis::cmd("TIME")
+}
+
+/// A seeded bug: the end of a lock that was taken without one.
+pub(crate) async fn expire(link: &Link, keys: &Keys, lease_ms: u64) -> Result<()> {
+    link.ask(redis::cmd("PEXPIRE").arg(keys.holder()).arg(lease_ms)).await.map(|_| ())
 }
 
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
@@ -211,6 +233,9 @@ pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId
 
 /// The server's clock in µs.
 pub(crate) fn time_us(value: Value) -> Result<u64> {
+    if let (Value::Int(count), true) = (&value, mutants::on(Mutant::PlainCounterToken)) {
+        return u64::try_from(*count).map_err(|_| trouble::unexpected("INCR"));
+    }
     let Value::Array(parts) = &value else { return Err(trouble::unexpected("TIME")) };
     let part = |at: usize| parts.get(at).and_then(number).ok_or_else(|| trouble::unexpected("TIME"));
     Ok(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::cell::{CellOp, CellReply, Versioned};
+use lockkeeper_core::mutants::{self, Mutant};
 use lockkeeper_core::store::{
     Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
     Survives, Tokens, Waiter, Wake,
@@ -112,6 +113,9 @@ impl Redis {
                 return Ok(None);
             }
         };
+        if mutants::on(Mutant::SetThenExpire) {
+            fast::expire(&self.link, keys, lease_ms).await?;
+        }
         self.hub.tells(claim.id, number, true);
         Ok(Some(Standing::Held { token: Token::of_number(number), lease: Duration::from_millis(lease_ms) }))
     }
@@ -131,6 +135,19 @@ impl Redis {
             _ => {}
         }
         standing
+    }
+
+    /// A seeded bug: looks how many permits are out, and takes one if there are enough, in two calls.
+    async fn enter_by_count(&self, lock: &Name, keys: &Keys, claim: &Claim, question: u32) -> Result<Standing> {
+        let line = look::line(&self.link, &self.hub, lock).await?;
+        let mine = line.iter().flat_map(|line| &line.claims).any(|other| other.id == claim.id);
+        let taken: u32 = line.iter().flat_map(|line| &line.claims).map(|other| other.weight).sum();
+        if !mine && taken + claim.weight > claim.capacity {
+            let moves_in = Some(Duration::from_millis(5));
+            return Ok(Standing::Waiting { ahead: taken, behind: None, moves_in });
+        }
+        let claim = Claim { capacity: limits::PERMITS_MAX, ..claim.clone() };
+        self.enter_line(lock, keys, &claim, question).await
     }
 
     async fn give(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
@@ -231,6 +248,9 @@ impl Store for Redis {
             let first_question = question == 1;
             let taken = if first_question { self.take(lock, &keys, claim).await } else { Ok(None) };
             let standing = match taken {
+                Ok(None) if claim.kind == LockKind::Semaphore && mutants::on(Mutant::SemaphoreByCount) => {
+                    self.enter_by_count(lock, &keys, claim, question).await
+                }
                 // Apart, as all that is not the free lock's way: a small future is a cheap one.
                 Ok(None) => Box::pin(self.enter_line(lock, &keys, claim, question)).await,
                 Ok(Some(held)) => Ok(held),

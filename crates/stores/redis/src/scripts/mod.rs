@@ -1,23 +1,26 @@
 //! The scripts, as they stand in their `.lua` files, with the hash they are called by.
 //!
 //! Surprise: files that need the line have `line.lua` joined in front when this is compiled, those of cells `cell.lua`;
-//! nothing is put together at run time. Values only ever travel as KEYS and ARGV.
+//! nothing is put together at run time, except in builds with seeded bugs. Values only ever travel as KEYS and ARGV.
+
+#[cfg(feature = "mutants")]
+mod seeds;
 
 use std::sync::LazyLock;
 
 /// One script.
 pub(crate) struct Script {
-    text: &'static str,
+    text: fn() -> &'static str,
     hash: LazyLock<String>,
 }
 
 impl Script {
-    const fn new(text: &'static str, hash: fn() -> String) -> Self {
+    const fn new(text: fn() -> &'static str, hash: fn() -> String) -> Self {
         Self { text, hash: LazyLock::new(hash) }
     }
 
     pub(crate) fn text(&self) -> &'static str {
-        self.text
+        (self.text)()
     }
 
     pub(crate) fn hash(&self) -> &str {
@@ -25,13 +28,24 @@ impl Script {
     }
 }
 
+#[cfg(not(feature = "mutants"))]
+macro_rules! joined {
+    ($($file:literal)+) => { || concat!($(include_str!($file)),+) };
+}
+
+#[cfg(feature = "mutants")]
+macro_rules! joined {
+    ($($file:literal)+) => {{
+        static TEXT: LazyLock<String> = LazyLock::new(|| [$(seeds::planted($file, include_str!($file))),+].concat());
+        || &TEXT
+    }};
+}
+
 macro_rules! script {
     ($(#[$doc:meta])* $name:ident = $($file:literal)+) => {
         $(#[$doc])*
-        pub(crate) static $name: Script = {
-            const TEXT: &str = concat!($(include_str!($file)),+);
-            Script::new(TEXT, || redis::Script::new(TEXT).get_hash().to_owned())
-        };
+        pub(crate) static $name: Script =
+            Script::new(joined!($($file)+), || redis::Script::new($name.text()).get_hash().to_owned());
     };
 }
 

@@ -1,0 +1,12 @@
+//! Whole runs, with real worker processes on real stores.
+
+#[path = "verify/ending.rs"]
+mod ending;
+#[path = "verify/hurting.rs"]
+mod hurting;
+#[path = "verify/judging.rs"]
+mod judging;
+#[path = "verify/running.rs"]
+mod running;
+#[path = "verify/story.rs"]
+mod story;
