@@ -29,6 +29,11 @@ const HOLDER_TAKES: Duration = Duration::from_secs(5);
 /// A server that does not start is given another try.
 const RESTARTS: u32 = 3;
 
+/// A run up to this long hurts as often as it can.
+const SHORT_RUN_MS: u64 = 20_000;
+/// By so much the calms of a long one are longer at the most.
+const LONGER_AT_MOST: Duration = Duration::from_secs(10);
+
 /// The nemesis at work: what it may hurt, and whom it tells.
 pub(crate) struct Battle<'a> {
     server: Option<&'a mut Server>,
@@ -54,8 +59,10 @@ impl<'a> Battle<'a> {
     /// Hurts until the run has ended. Without anything to do it returns at once.
     pub(crate) fn fight(mut self, plan: &Plan) -> Result<(), Trouble> {
         let schedule = Schedule::new(plan.seed, &plan.nemesis, Duration::from_millis(plan.lease_ms));
+        // A long run has longer calms too: what is got outside of the faults is measured in them.
+        let longer = Duration::from_millis(plan.for_ms.saturating_sub(SHORT_RUN_MS) / 4).min(LONGER_AT_MOST);
         for act in schedule {
-            if !self.rest(act.calm) {
+            if !self.rest(act.calm + longer) {
                 break;
             }
             self.act(&act.deed)?;
