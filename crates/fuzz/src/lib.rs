@@ -17,6 +17,7 @@ pub mod mutate;
 pub mod trial;
 
 mod core_text;
+mod program;
 mod urls;
 
 /// One thing that reads what others send.
@@ -46,6 +47,40 @@ pub const TARGETS: &[Target] = &[
         run: core_text::ids,
     },
     Target { name: "url", about: "the URLs of stores, as the library reads them", words: urls::WORDS, run: urls::url },
+    Target {
+        name: "shown-url",
+        about: "the URLs of stores, as the program shows them",
+        words: urls::WORDS,
+        run: program::shown_url,
+    },
+    Target { name: "config", about: "the program's config files", words: program::CONFIG_WORDS, run: program::config },
+    Target {
+        name: "times",
+        about: "times, permits and rates on the command line",
+        words: &["ns", "us", "ms", "s", "m", "h", "d", "w", "M", "y", " ", "/", ".", "forever", "µs", "min", "+"],
+        run: program::times,
+    },
+    Target {
+        name: "nested",
+        about: "what a run inside a run is told and asks",
+        words: &[
+            "{\"Joined\":{\"tokens\":[",
+            "null",
+            "\"deadline\":",
+            "\"Stranger\"",
+            "{\"Lost\":\"",
+            "\"}",
+            "]",
+            "\n",
+        ],
+        run: program::nested,
+    },
+    Target {
+        name: "guard",
+        about: "what the guard of a command is told",
+        words: &["\0\0\0\0", "\u{1}\0\0\0"],
+        run: program::guard,
+    },
 ];
 
 /// The target of this name.
