@@ -169,10 +169,10 @@ impl Owner {
     }
 
     /// An owner read back from a store. Anybody may have written there, and it is shown to people: control characters,
-    /// which a terminal would obey, become spaces.
+    /// which a terminal would obey, are replaced.
     pub fn stored(id: u128, host: &str, pid: u32, label: &str) -> Self {
         let shown = |text: &str| match text.contains(char::is_control) {
-            true => text.replace(char::is_control, " ").into(),
+            true => text.replace(char::is_control, "\u{fffd}").into(),
             false => text.into(),
         };
         Self(Arc::new(OwnerParts { id, host: shown(host), pid, label: shown(label) }))
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn what_a_terminal_obeys_is_not_passed_on() {
         let owner = Owner::stored(1, "web\u{1b}[2J", 2, "a\nb\u{9b}");
-        assert_eq!(owner.to_string(), "web [2J pid 2 (a b )");
+        assert_eq!(owner.to_string(), "web\u{fffd}[2J pid 2 (a\u{fffd}b\u{fffd})");
         let error = "mu\u{1b}]0;x\u{7}tex".parse::<LockKind>().unwrap_err();
         assert!(!error.to_string().contains(char::is_control), "{error:?}");
     }
