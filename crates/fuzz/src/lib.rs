@@ -18,6 +18,9 @@ pub mod trial;
 
 mod core_text;
 mod program;
+mod redis_cells;
+mod redis_doctor;
+mod redis_lines;
 mod urls;
 
 /// One thing that reads what others send.
@@ -31,6 +34,29 @@ pub struct Target {
     /// Reads it, and panics if something does not hold.
     pub run: fn(&[u8]),
 }
+
+/// Pieces of the protocol of Redis.
+const RESP: &[&str] = &[
+    "*0\r\n",
+    "*1\r\n",
+    "*-1\r\n",
+    "%1\r\n",
+    "$-1\r\n",
+    "$0\r\n\r\n",
+    ":0\r\n",
+    ":-1\r\n",
+    "+OK\r\n",
+    "-ERR \r\n",
+    "_\r\n",
+    "#t\r\n",
+    ",1.5\r\n",
+    "(123456789012345678901234567890\r\n",
+    "=8\r\ntxt:some\r\n",
+    "$1\r\nH\r\n",
+    "$1\r\nW\r\n",
+    "hushhush",
+    "\u{1b}[2J",
+];
 
 /// Every target there is.
 pub const TARGETS: &[Target] = &[
@@ -80,6 +106,62 @@ pub const TARGETS: &[Target] = &[
         about: "what the guard of a command is told",
         words: &["\0\0\0\0", "\u{1}\0\0\0"],
         run: program::guard,
+    },
+    Target {
+        name: "redis-record",
+        about: "what stands at a holder key of Redis, and owners",
+        words: &["lk1:", "lk1=", ":", " ", "00000000000000000000000000000007", "\u{1b}[2J", "                "],
+        run: redis_lines::record,
+    },
+    Target {
+        name: "redis-news",
+        about: "news that Redis pushes to those who wait",
+        words: &["11111111111111111111111111111111", " ", "~", "30000", "1700000000000000", " 2"],
+        run: redis_lines::news,
+    },
+    Target {
+        name: "redis-lines",
+        about: "answers of Redis to enter, renew, SCAN and TIME",
+        words: RESP,
+        run: redis_lines::lines,
+    },
+    Target {
+        name: "redis-inspect",
+        about: "answers of Redis to those who look at a line",
+        words: RESP,
+        run: redis_lines::inspect,
+    },
+    Target { name: "redis-errors", about: "error replies of Redis", words: RESP, run: redis_lines::errors },
+    Target {
+        name: "redis-cells",
+        about: "cells of Redis: fields of a hash, answers of scripts",
+        words: &[
+            "$-1\r\n",
+            "$5\r\nempty\r\n",
+            "$4\r\ngone\r\n",
+            "add ",
+            "take ",
+            "window ",
+            "gcra ",
+            "enter ",
+            "write ",
+        ],
+        run: redis_cells::cells,
+    },
+    Target {
+        name: "redis-doctor",
+        about: "what a Redis tells of itself: INFO, CONFIG, the slow log",
+        words: &[
+            "= ANSWERS\n",
+            ":",
+            "aof_enabled:1\r\n",
+            "role:slave\r\n",
+            "\u{1b}[2J",
+            "%1\r\n",
+            "$-1\r\n",
+            "maxmemory:",
+        ],
+        run: redis_doctor::doctor,
     },
 ];
 
