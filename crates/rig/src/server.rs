@@ -289,8 +289,7 @@ impl Drop for Server {
 
 /// What a server with this pid leaves outside of its folder.
 fn leftovers(spec: &Spec, pid: u32) -> Vec<PathBuf> {
-    let leaves = spec.library.iter().flat_map(|library| library.leaves);
-    leaves.map(|path| PathBuf::from(path.replace("{pid}", &pid.to_string()))).collect()
+    spec.library.iter().flat_map(|library| library.left_by(pid)).collect()
 }
 
 /// A folder nobody else has. Others may enter it: some servers change to a user of their own.

@@ -15,6 +15,13 @@ pub const REDIS_USER_PASSWORD: &str = "swordfish-of-keeper";
 /// The password of the user without a name on `redis-acl`, who may do everything.
 pub const REDIS_PASSWORD: &str = "swordfish-of-default";
 
+/// Steps the wall clock of a program that loads it ahead of its own libraries.
+pub const FAKETIME: Library = Library {
+    file: "faketime/libfaketime.so.1",
+    package: "libfaketime",
+    leaves: &["/dev/shm/faketime_shm_{pid}", "/dev/shm/sem.faketime_sem_{pid}"],
+};
+
 /// What all of them have in common; a variant's own settings are arguments, which come after it and win.
 const CONF: (&str, &str) = ("redis.conf", include_str!("redis/redis.conf"));
 
@@ -93,11 +100,7 @@ pub const SERVERS: &[Spec] = &[
             ("FAKETIME_NO_CACHE", "1"),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
         ],
-        library: Some(Library {
-            file: "faketime/libfaketime.so.1",
-            package: "libfaketime",
-            leaves: &["/dev/shm/faketime_shm_{pid}", "/dev/shm/sem.faketime_sem_{pid}"],
-        }),
+        library: Some(FAKETIME),
         ..REDIS
     },
 ];

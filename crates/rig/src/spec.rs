@@ -56,6 +56,18 @@ pub struct Library {
     pub leaves: &'static [&'static str],
 }
 
+impl Library {
+    /// Where it is, if it is installed.
+    pub fn path(&self) -> Option<PathBuf> {
+        library_path(self.file)
+    }
+
+    /// The files that it left when the program with this pid used it.
+    pub fn left_by(&self, pid: u32) -> Vec<PathBuf> {
+        self.leaves.iter().map(|path| PathBuf::from(path.replace("{pid}", &pid.to_string()))).collect()
+    }
+}
+
 /// Ready is when the server, told `say`, answers with something that contains `hear`.
 #[derive(Debug)]
 pub struct Ready {
@@ -88,7 +100,7 @@ impl Spec {
     /// What is not installed of all it needs: the program or library, and its Debian package.
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let program = (self.program, self.package, program_path(self.program));
-        let library = self.library.as_ref().map(|library| (library.file, library.package, library_path(library.file)));
+        let library = self.library.as_ref().map(|library| (library.file, library.package, library.path()));
         let needed = std::iter::once(program).chain(library);
         needed.filter(|(.., path)| path.is_none()).map(|(what, package, _)| (what, package)).collect()
     }
@@ -117,7 +129,7 @@ impl Spec {
     /// Fresh ports and a folder for its placeholders.
     pub(super) fn filling(&self, dir: &Path) -> Result<Filling, Trouble> {
         let count = (1..).take_while(|n| *n == 1 || self.texts().any(|text| text.contains(&placeholder(*n)))).count();
-        let library = self.library.as_ref().and_then(|library| library_path(library.file)).unwrap_or_default();
+        let library = self.library.as_ref().and_then(Library::path).unwrap_or_default();
         Ok(Filling { dir: text(dir), ports: ports::free(count)?, library: text(&library) })
     }
 

@@ -1,5 +1,7 @@
 //! What a run is to do, and what is known of the store before it. Written to `plan.json` in the run's folder.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Everything a worker, the nemesis and the checks have to know of a run.
@@ -34,6 +36,28 @@ pub struct Plan {
     pub store: Promised,
     /// Of what, and when.
     pub made_of: MadeOf,
+}
+
+impl Plan {
+    /// What all names of the run begin with, so that a store's other names are left alone.
+    pub fn prefix(&self) -> String {
+        format!("verify/{}/", self.seed)
+    }
+
+    /// The name of a lock.
+    pub fn lock(&self, number: u32) -> String {
+        format!("{}l{number}", self.prefix())
+    }
+
+    /// How long a worker waits for a lock: longer than a dead holder can keep it.
+    pub fn patience(&self) -> Duration {
+        Duration::from_millis(self.lease_ms * 3 + self.delay_ms + self.store.expiry_slack_ms + 2_000)
+    }
+
+    /// How long a worker gives one call to the store: an answer that comes after the lease is of no use.
+    pub fn call_limit(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.clamp(500, 10_000))
+    }
 }
 
 /// What hurts.

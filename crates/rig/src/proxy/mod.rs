@@ -25,7 +25,7 @@ mod rules;
 mod tests;
 mod threads;
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -35,7 +35,7 @@ use self::hub::{Hub, State};
 use self::rules::{Refusal, Replies, Selector};
 use super::Trouble;
 
-/// A proxy in front of one port of this machine, gone when dropped together with its connections.
+/// A proxy in front of one port of this machine or another, gone when dropped together with its connections.
 ///
 /// It controls all its connections, present and future, with the methods of [`Connections`]; [`only`](Proxy::only) some
 /// of them. Use this for faults of the network; use [`Server`](super::Server) for faults of the server.
@@ -121,6 +121,17 @@ impl Proxy {
 
     /// A proxy on a port of the caller's choice, in front of `target`.
     pub fn listening_on(port: u16, target: u16) -> Result<Proxy, Trouble> {
+        Proxy::between(port, SocketAddr::from((Ipv4Addr::LOCALHOST, target)))
+    }
+
+    /// A proxy on a free port of this machine, in front of a server anywhere. Its name is looked up once, now.
+    pub fn before(host: &str, target: u16) -> Result<Proxy, Trouble> {
+        let unknown = |why: String| Trouble::new(format!("no proxy can be put before `{host}`: {why}"));
+        let mut found = (host, target).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
+        Proxy::between(0, found.next().ok_or_else(|| unknown("the name has no address".to_string()))?)
+    }
+
+    fn between(port: u16, target: SocketAddr) -> Result<Proxy, Trouble> {
         let refused = |e| Trouble::new(format!("no proxy can listen on port {port}: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();

@@ -4,7 +4,7 @@
 //! connection with it either.
 
 use std::io::{ErrorKind, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
@@ -21,7 +21,11 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 64 * 1024;
 
 /// Starts the two threads that live as long as the proxy.
-pub(super) fn start(hub: &Arc<Hub>, listener: &Arc<TcpListener>, target: u16) -> io::Result<Vec<JoinHandle<()>>> {
+pub(super) fn start(
+    hub: &Arc<Hub>,
+    listener: &Arc<TcpListener>,
+    target: SocketAddr,
+) -> io::Result<Vec<JoinHandle<()>>> {
     let (carrying, accepting, listener) = (hub.clone(), hub.clone(), listener.clone());
     let carrier = named("rig-proxy").spawn(move || carrying.carry())?;
     let acceptor = named("rig-proxy-accept").spawn(move || accept(&accepting, &listener, target))?;
@@ -32,7 +36,7 @@ fn named(name: &str) -> Builder {
     thread::Builder::new().name(name.to_string())
 }
 
-fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: u16) {
+fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: SocketAddr) {
     loop {
         let accepted = listener.accept();
         if hub.look(|state| state.is_closing) {
@@ -45,7 +49,7 @@ fn accept(hub: &Arc<Hub>, listener: &TcpListener, target: u16) {
     }
 }
 
-fn serve(hub: &Arc<Hub>, client: Arc<TcpStream>, target: u16) {
+fn serve(hub: &Arc<Hub>, client: Arc<TcpStream>, target: SocketAddr) {
     let _ = client.set_nodelay(true);
     let Some(number) = hub.change(|state| state.accept(client.clone())) else { return };
     let (for_client, for_server) = (hub.clone(), hub.clone());
@@ -58,7 +62,7 @@ fn serve(hub: &Arc<Hub>, client: Arc<TcpStream>, target: u16) {
 }
 
 /// Calls the server, and then reads from it.
-fn call(hub: &Hub, number: u64, target: u16) {
+fn call(hub: &Hub, number: u64, target: SocketAddr) {
     let go = hub.wait(None, |state| match state.open(number) {
         None => Some(false),
         Some(connection) => (!state.rules.freezes(connection)).then_some(true),
@@ -66,8 +70,7 @@ fn call(hub: &Hub, number: u64, target: u16) {
     if go != Some(true) {
         return;
     }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, target));
-    let server = TcpStream::connect_timeout(&address, CONNECT_TAKES).ok().map(Arc::new);
+    let server = TcpStream::connect_timeout(&target, CONNECT_TAKES).ok().map(Arc::new);
     let _ = server.as_ref().map(|server| server.set_nodelay(true));
     if hub.change(|state| state.connected(number, server.clone()))
         && let Some(server) = server

@@ -46,6 +46,9 @@ pub enum Event {
         at: At,
         /// Which acquisition.
         op: u64,
+        /// Which lock, where the acquisition is of several: each has a line of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lock: Option<String>,
         /// The claim behind it, in hex.
         claim: String,
         /// The token, in decimal, where the store has any.
@@ -275,6 +278,9 @@ pub struct Register {
     pub op: u64,
     /// What was asked.
     pub step: Step,
+    /// Was the fence entered to read, together with others?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// With which token, in decimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,

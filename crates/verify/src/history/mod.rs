@@ -16,8 +16,11 @@
 //! line that cannot be read is one.
 
 mod event;
+pub mod read;
+pub mod write;
 
 pub use event::{
-    Asked, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,
+    Asked, At, By, CellAnswer, CellCall, Clutter, Event, Fault, Guard, Leftover, Life, LockKind, On, Register, Step,
     Verdict, Written,
 };
+pub use read::{History, Lived};

@@ -1,0 +1,10 @@
+//! Whole runs, with real worker processes on real stores.
+
+#[path = "verify/ending.rs"]
+mod ending;
+#[path = "verify/hurting.rs"]
+mod hurting;
+#[path = "verify/running.rs"]
+mod running;
+#[path = "verify/story.rs"]
+mod story;
