@@ -17,10 +17,12 @@ pub mod mutate;
 pub mod trial;
 
 mod core_text;
+mod histories;
 mod program;
 mod redis_cells;
 mod redis_doctor;
 mod redis_lines;
+mod sqlite_rows;
 mod urls;
 
 /// One thing that reads what others send.
@@ -56,6 +58,25 @@ const RESP: &[&str] = &[
     "$1\r\nW\r\n",
     "hushhush",
     "\u{1b}[2J",
+];
+
+/// Values of rows, as the targets of SQLite read them.
+const ROWS: &[&str] = &["i 0\n", "i -1\n", "r 1.5\n", "t mutex\n", "t \n", "x 00\n", "n\n", "-\n", "t \u{1b}[2J\n"];
+
+/// Words of histories.
+const HISTORY: &[&str] = &[
+    "== registers\n",
+    "== faults\n",
+    "== after\n",
+    "== worker 0 1\n",
+    "\"event\":\"held\"",
+    "\"event\":\"left\"",
+    "\"op\":",
+    "\"at\":",
+    "\"sent\":",
+    "null",
+    "\"token\":\"1024\"",
+    "\"answer\":\"unknown\"",
 ];
 
 /// Every target there is.
@@ -162,6 +183,32 @@ pub const TARGETS: &[Target] = &[
             "maxmemory:",
         ],
         run: redis_doctor::doctor,
+    },
+    Target { name: "sqlite-claims", about: "rows of claims in a SQLite file", words: ROWS, run: sqlite_rows::claims },
+    Target { name: "sqlite-cells", about: "rows of cells in a SQLite file", words: ROWS, run: sqlite_rows::cells },
+    Target {
+        name: "history",
+        about: "the files of a run of verify, line by line",
+        words: HISTORY,
+        run: histories::history,
+    },
+    Target {
+        name: "verdict",
+        about: "whole histories of verify, and the checks over them",
+        words: HISTORY,
+        run: histories::verdict,
+    },
+    Target {
+        name: "registers",
+        about: "what workers of verify and registers say to each other",
+        words: &["{\"ask\":", "{\"hello\":", "\"token\":", "\"guard\":\"fenced\"", "null", "\n"],
+        run: histories::registers,
+    },
+    Target {
+        name: "servers",
+        about: "the list of servers that are up, of the rig",
+        words: &["\"servers\"", "\"pid\":", "\"port\":", "null", "[", "]", "{", "}"],
+        run: histories::servers,
     },
 ];
 
