@@ -4,10 +4,10 @@
 //! test` replays the files of `corpus/` and a few thousand mutations of them; for longer, by hand:
 //!
 //! ```text
-//! cargo run --release -p lockkeeper-fuzz -- url --for 10m
+//! cargo run --profile fuzz -p lockkeeper-fuzz -- url --for 10m
 //! ```
 //!
-//! A new target is one line in [`TARGETS`] and a folder of that name in `corpus/`. Surprise: there is no feedback from
+//! (`--release` is the same without checks for overflow.) A new target is one line in [`TARGETS`] and a folder of that name in `corpus/`. Surprise: there is no feedback from
 //! coverage, since that needs a nightly compiler; instead mutations know numbers, lengths and the words of each format.
 //! Every target is a `fn(&[u8])`, so that `cargo fuzz` can wrap it: `fuzz_target!(|data: &[u8]| (target.run)(data))`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Fuzzes for as long as you like: `cargo run --release -p lockkeeper-fuzz -- TARGET… --for 10m`.
+//! Fuzzes for as long as you like: `cargo run --profile fuzz -p lockkeeper-fuzz -- TARGET… --for 10m`.
 //!
 //! Surprise: an input that takes longer than [`STALL`] is a finding too. It is kept, and the program ends.
 
