@@ -57,8 +57,35 @@ pub fn input(corpus: &[Vec<u8>], words: &[&str], seed: u64) -> Vec<u8> {
     for _ in 0..steps {
         step(&mut bytes, corpus, words, &mut rng);
     }
+    if rng.bool() {
+        bytes = with_lengths(&bytes);
+    }
     bytes.truncate(LONGEST);
     bytes
+}
+
+/// The same with the lengths of texts as the protocol of Redis announces them (`$5`) made right again: an answer with one
+/// wrong length is refused before anything looks at what it says.
+fn with_lengths(bytes: &[u8]) -> Vec<u8> {
+    let end_of = |rest: &[u8]| rest.windows(2).position(|pair| pair == b"\r\n");
+    let (mut out, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some(end) = end_of(rest) {
+        let (line, behind) = (&rest[..end], &rest[end + 2..]);
+        let announces = line.strip_prefix(b"$").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit));
+        match end_of(behind).filter(|_| announces) {
+            Some(length) => {
+                out.extend_from_slice(format!("${length}\r\n").as_bytes());
+                out.extend_from_slice(&behind[..length + 2]);
+                rest = &behind[length + 2..];
+            }
+            None => {
+                out.extend_from_slice(&rest[..end + 2]);
+                rest = behind;
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 fn step(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], words: &[&str], rng: &mut Rng) {
@@ -148,6 +175,13 @@ mod tests {
         assert_eq!(all, (0..200).map(|seed| input(&corpus, &["word"], seed)).collect::<Vec<_>>());
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert!(different.len() > 150, "{}", different.len());
+    }
+
+    #[test]
+    fn lengths_are_made_right_again() {
+        assert_eq!(with_lengths(b"*2\r\n$3\r\nfour\r\n$-1\r\n:5\r\n"), b"*2\r\n$4\r\nfour\r\n$-1\r\n:5\r\n");
+        assert_eq!(with_lengths(b"$9\r\n\r\nx"), b"$0\r\n\r\nx");
+        assert_eq!(with_lengths(b"plain $5 text\n"), b"plain $5 text\n");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn shorten(target: &Target, input: &[u8]) -> Vec<u8> {
 /// # Errors
 /// When it cannot be written.
 pub fn keep(target: &Target, input: &[u8]) -> io::Result<PathBuf> {
-    let folder = target_folder().join("fuzz");
+    let folder = target_folder().join("fuzz-found");
     fs::create_dir_all(&folder)?;
     let path = folder.join(format!("{}-{:016x}", target.name, fingerprint(input)));
     fs::write(&path, input)?;

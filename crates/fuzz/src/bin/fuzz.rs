@@ -16,7 +16,7 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 const HELP: &str = "usage: fuzz TARGET… [--for 10m] [--seed S] [--corpus DIR] [--input FILE]
 
 Mutates the corpus of each TARGET (or of `all`), for a minute each or as --for says. What fails is made short and kept
-in the folder `fuzz` of cargo's target folder. --input runs one file, once. --corpus takes inputs from DIR/TARGET.";
+in the folder `fuzz-found` of cargo's target folder. --input runs one file, once. --corpus takes inputs from DIR/TARGET.";
 
 struct Args {
     targets: Vec<&'static Target>,
