@@ -4,12 +4,15 @@
 //! every `lockkeeper` is a process of its own; and a password in a URL is seen by everyone who can list processes. It
 //! comes by a variable or a file instead.
 
+mod url;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lockkeeper::store::SharedStore;
 use lockkeeper::{Access, Keeper, Owner, Secret};
 
+pub use self::url::{has_passwords, without_password};
 use crate::config::{self, Chosen, Origin, Password};
 use crate::exit::{self, Failure};
 
@@ -60,16 +63,8 @@ pub fn reach(store: Option<&str>, memory: Memory) -> Result<(String, Access), Fa
     Ok((chosen.url.value, access))
 }
 
-/// Schemes of stores that have passwords.
-const WITH_PASSWORD: [&str; 3] = ["redis", "rediss", "redis+unix"];
 /// No password is longer.
 const PASSWORD_BYTES: u64 = 64 * 1024;
-
-/// Is it a store that may ask for a password?
-pub fn has_passwords(url: &str) -> bool {
-    let scheme = url.split(':').next().unwrap_or_default();
-    WITH_PASSWORD.iter().any(|known| scheme.eq_ignore_ascii_case(known))
-}
 
 /// The password, if one was given and the store has one.
 fn access(chosen: &Chosen) -> Result<Access, Failure> {
@@ -114,7 +109,7 @@ fn check(chosen: &Chosen, memory: Memory) -> Result<(), Failure> {
         return Err(Failure::new(exit::USAGE, "`memory:` excludes nobody: every command has a memory of its own")
             .with_hint("use `sqlite:PATH`, or leave `--store` away to use your own file"));
     }
-    if has_password(rest) {
+    if url::has_password(rest) {
         return Err(Failure::new(exit::USAGE, "there is a password in the store's URL, where others can see it")
             .with_hint(
                 "take it out and put it into LOCKKEEPER_PASSWORD, or a file named by LOCKKEEPER_PASSWORD_FILE",
@@ -127,27 +122,6 @@ fn check(chosen: &Chosen, memory: Memory) -> Result<(), Failure> {
         return Err(Failure::new(exit::USAGE, message).with_hint("take it out of the config file"));
     }
     Ok(())
-}
-
-/// `//user:password@host` in any of the places that commas part, or an option that says so.
-fn has_password(rest: &str) -> bool {
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let option = query.split('&').any(|pair| {
-        let key = pair.split('=').next().unwrap_or_default();
-        key.eq_ignore_ascii_case("password") || key.eq_ignore_ascii_case("pass")
-    });
-    let authority = place.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let user = authority.rsplit_once('@').is_some_and(|(users, _)| users.split(',').any(|user| user.contains(':')));
-    option || user
-}
-
-/// A URL that can be shown: one with a password in it, which is refused elsewhere, is shown up to its scheme.
-pub fn without_password(url: &str) -> String {
-    match url.split_once(':') {
-        Some((scheme, rest)) if has_password(rest) => format!("{scheme}:…"),
-        _ => url.to_owned(),
-    }
 }
 
 /// A file of the user's own.
@@ -170,16 +144,6 @@ pub fn default_url() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passwords_in_urls_are_seen() {
-        for bad in ["//u:p@h", "//:p@h/0", "//u:p@h1,h2/x", "//h/x?password=p", "//h?a=1&PASSWORD=x"] {
-            assert!(has_password(bad), "{bad}");
-        }
-        for good in ["/path/a:b@c", "//h1:6379,h2:6380", "//user@h:1/x", "x?sync=normal", "//h/a:b@c"] {
-            assert!(!has_password(good), "{good}");
-        }
-    }
 
     #[test]
     fn a_memory_of_ones_own_is_refused() {

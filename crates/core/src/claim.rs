@@ -150,8 +150,8 @@ impl FromStr for Token {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         match text.parse() {
-            Ok(raw) => Ok(Self(raw)),
-            Err(_) => Err(Error::invalid("token", "it is not a whole number")),
+            Ok(raw) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Self(raw)),
+            _ => Err(Error::invalid("token", "it is not a whole number")),
         }
     }
 }
@@ -208,9 +208,14 @@ impl Owner {
         SCOPE.try_with(Clone::clone).ok()
     }
 
-    /// An owner read back from a store.
+    /// An owner read back from a store. Anybody may have written there, and it is shown to people: control characters,
+    /// which a terminal would obey, are replaced.
     pub fn stored(id: u128, host: &str, pid: u32, label: &str) -> Self {
-        Self(Arc::new(OwnerParts { id, host: host.into(), pid, label: label.into() }))
+        let shown = |text: &str| match text.contains(char::is_control) {
+            true => text.replace(char::is_control, "\u{fffd}").into(),
+            false => text.into(),
+        };
+        Self(Arc::new(OwnerParts { id, host: shown(host), pid, label: shown(label) }))
     }
 
     /// The identity: two owners with the same description are still two.
@@ -291,7 +296,11 @@ impl FromStr for LockKind {
         [Self::Mutex, Self::ReadWrite, Self::Semaphore, Self::Election, Self::Once]
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| Error::new(ErrorKind::Foreign, format!("`{text}` is not a kind of lock known here")))
+            .ok_or_else(|| {
+                // It came from a store, and may be anything: what a terminal obeys is not passed on.
+                let text = text.escape_debug();
+                Error::new(ErrorKind::Foreign, format!("`{text}` is not a kind of lock known here"))
+            })
     }
 }
 
@@ -373,6 +382,22 @@ mod tests {
         assert_eq!(Token::of_number(Token::NUMBER_MAX + 1), None);
         // Microseconds since 1970 in the year 2255.
         assert!(Token::of_number(285 * 365 * 24 * 3_600 * 1_000_000).is_some());
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_passed_on() {
+        let owner = Owner::stored(1, "web\u{1b}[2J", 2, "a\nb\u{9b}");
+        assert_eq!(owner.to_string(), "web\u{fffd}[2J pid 2 (a\u{fffd}b\u{fffd})");
+        let error = "mu\u{1b}]0;x\u{7}tex".parse::<LockKind>().unwrap_err();
+        assert!(!error.to_string().contains(char::is_control), "{error:?}");
+    }
+
+    #[test]
+    fn tokens_are_digits() {
+        assert_eq!("8841".parse::<Token>().unwrap(), Token::from_u64(8_841));
+        for bad in ["", "+5", "-5", " 5", "18446744073709551616"] {
+            assert!(bad.parse::<Token>().is_err(), "{bad}");
+        }
     }
 
     #[test]

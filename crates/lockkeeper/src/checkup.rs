@@ -3,13 +3,11 @@
 //! Surprise: `memory:` is looked over too, and found to exclude nobody but the tasks of its own process.
 
 pub use lockkeeper_core::checkup::*;
-use lockkeeper_core::layers::Prefix;
 use lockkeeper_core::store::Store;
 use lockkeeper_core::stores::Memory;
 use lockkeeper_core::{ClaimId, Name, Result};
 
-use crate::connect::{self, Access};
-use crate::location::Location;
+use crate::connect::{self, Access, Asked};
 
 /// Looks over the store that a URL names: what there is, what it means for locks, and what may be trusted.
 ///
@@ -31,24 +29,16 @@ use crate::location::Location;
 /// # }).unwrap();
 /// ```
 pub async fn checkup(url: &str, access: &Access) -> Result<Report> {
-    let mut location = Location::parse(url)?;
-    let under = location.take("prefix").unwrap_or_else(|| connect::PREFIX.to_owned());
-    Prefix::new(&under)?;
-    match location.scheme.as_str() {
-        #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" => {
-            lockkeeper_redis::checkup(crate::redis::options(location, access, &under)?).await
-        }
-        scheme @ ("memory" | "sqlite") if access.password.is_some() => Err(connect::no_password(scheme)),
-        "memory" => memory(location).await,
+    match connect::read(url, access)?.0 {
+        Asked::Memory(_) => memory().await,
         #[cfg(feature = "sqlite")]
-        "sqlite" => lockkeeper_sqlite::checkup(connect::sqlite_options(location)?).await,
-        scheme => Err(connect::not_built_in(scheme)),
+        Asked::Sqlite(options) => lockkeeper_sqlite::checkup(options).await,
+        #[cfg(feature = "redis")]
+        Asked::Redis(options) => lockkeeper_redis::checkup(options).await,
     }
 }
 
-async fn memory(location: Location) -> Result<Report> {
-    location.finish(&["prefix"])?;
+async fn memory() -> Result<Report> {
     let store = Memory::shared();
     let mut report = Report::new("memory", "this process");
     trial(&*store, &Name::new(&format!("doctor/{}", ClaimId::random()?))?).await?;

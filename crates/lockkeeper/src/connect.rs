@@ -1,4 +1,4 @@
-//! From a URL to a store. A new store is one arm in `open_scheme` and one row in `STORES`.
+//! From a URL to a store. A new store is one arm in `read`, one in `open_asked` and one row in `STORES`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -21,7 +21,7 @@ pub const STORES: &[(&str, bool)] = &[
 ];
 
 /// What names stand under if nothing else is asked for.
-pub(crate) const PREFIX: &str = "lockkeeper";
+const PREFIX: &str = "lockkeeper";
 
 /// What lets us in that does not stand in the URL.
 #[derive(Debug, Clone, Default)]
@@ -42,33 +42,66 @@ pub async fn open_as(url: &str, access: &Access) -> Result<SharedStore> {
 
 /// The same, and whether its names are shared with other clients (an empty prefix).
 pub(crate) async fn open_shared(url: &str, access: &Access) -> Result<(SharedStore, bool)> {
-    let mut location = Location::parse(url)?;
-    let under = location.take("prefix").unwrap_or_else(|| PREFIX.to_owned());
-    let prefix = Prefix::new(&under)?;
-    let store = open_scheme(location, access, &under).await?;
+    let (asked, prefix) = read(url, access)?;
+    let store = open_asked(asked).await?;
     Ok(match prefix {
         Some(prefix) => (wrap(store, prefix), false),
         None => (store, true),
     })
 }
 
-async fn open_scheme(location: Location, access: &Access, under: &str) -> Result<SharedStore> {
-    match location.scheme.as_str() {
+/// What a URL asks for, with everything of it understood and nothing opened.
+#[derive(Debug)]
+pub enum Asked {
+    /// The store of this name in this process, or a fresh one if it is empty.
+    Memory(String),
+    /// A file.
+    #[cfg(feature = "sqlite")]
+    Sqlite(lockkeeper_sqlite::Options),
+    /// A server.
+    #[cfg(feature = "redis")]
+    Redis(lockkeeper_redis::Options),
+}
+
+/// Reads a URL, and the prefix that names stand under.
+///
+/// # Errors
+/// `Invalid` for one that cannot be read or has an unknown option, `Unsupported` for a store that is not built in.
+pub fn read(url: &str, access: &Access) -> Result<(Asked, Option<Prefix>)> {
+    let mut location = Location::parse(url)?;
+    let under = location.take("prefix").unwrap_or_else(|| PREFIX.to_owned());
+    let prefix = Prefix::new(&under)?;
+    let asked = match location.scheme.as_str() {
         #[cfg(feature = "redis")]
-        "redis" | "rediss" | "redis+unix" => crate::redis::open(location, access, under).await,
-        "memory" | "sqlite" if access.password.is_some() => Err(no_password(&location.scheme)),
-        "memory" => memory(location),
+        "redis" | "rediss" | "redis+unix" => Asked::Redis(crate::redis::options(location, access, &under)?),
+        "memory" | "sqlite" if access.password.is_some() => return Err(no_password(&location.scheme)),
+        "memory" => {
+            let name = location.place.clone();
+            location.finish(&["prefix"])?;
+            Asked::Memory(name)
+        }
         #[cfg(feature = "sqlite")]
-        "sqlite" => sqlite(location).await,
-        scheme => Err(not_built_in(scheme)),
+        "sqlite" => Asked::Sqlite(sqlite_options(location)?),
+        scheme => return Err(not_built_in(scheme)),
+    };
+    Ok((asked, prefix))
+}
+
+async fn open_asked(asked: Asked) -> Result<SharedStore> {
+    match asked {
+        Asked::Memory(name) => Ok(memory(name)),
+        #[cfg(feature = "sqlite")]
+        Asked::Sqlite(options) => Ok(lockkeeper_sqlite::Sqlite::open(options).await?),
+        #[cfg(feature = "redis")]
+        Asked::Redis(options) => Ok(lockkeeper_redis::Redis::open(options).await?),
     }
 }
 
-pub(crate) fn no_password(scheme: &str) -> Error {
+fn no_password(scheme: &str) -> Error {
     Error::invalid("password", format!("the store `{scheme}:` has none"))
 }
 
-pub(crate) fn not_built_in(scheme: &str) -> Error {
+fn not_built_in(scheme: &str) -> Error {
     if STORES.iter().any(|(known, _)| *known == scheme) {
         let feature = match scheme {
             "rediss" => "redis` and `tls",
@@ -85,30 +118,23 @@ pub(crate) fn not_built_in(scheme: &str) -> Error {
 }
 
 /// `memory:` is a fresh store, `memory:NAME` one shared by all of this process who say that name.
-fn memory(location: Location) -> Result<SharedStore> {
+fn memory(name: String) -> SharedStore {
     static NAMED: LazyLock<Mutex<HashMap<String, Weak<Memory>>>> = LazyLock::new(Mutex::default);
-    let name = location.place.clone();
-    location.finish(&["prefix"])?;
     if name.is_empty() {
-        return Ok(Memory::shared());
+        return Memory::shared();
     }
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     named.retain(|_, store| store.strong_count() > 0);
     if let Some(store) = named.get(&name).and_then(Weak::upgrade) {
-        return Ok(store);
+        return store;
     }
     let store = Memory::shared();
     named.insert(name, Arc::downgrade(&store));
-    Ok(store)
+    store
 }
 
 #[cfg(feature = "sqlite")]
-async fn sqlite(location: Location) -> Result<SharedStore> {
-    Ok(lockkeeper_sqlite::Sqlite::open(sqlite_options(location)?).await?)
-}
-
-#[cfg(feature = "sqlite")]
-pub(crate) fn sqlite_options(mut location: Location) -> Result<lockkeeper_sqlite::Options> {
+fn sqlite_options(mut location: Location) -> Result<lockkeeper_sqlite::Options> {
     use lockkeeper_sqlite::{Options, Sync};
 
     let path = match location.place.strip_prefix("//") {
@@ -127,8 +153,8 @@ pub(crate) fn sqlite_options(mut location: Location) -> Result<lockkeeper_sqlite
     let sync = match location.take("sync").as_deref() {
         None | Some("full") => Sync::Full,
         Some("normal") => Sync::Normal,
-        Some(other) => {
-            return Err(Error::invalid("store", format!("the option `sync` is `{other}`"))
+        Some(_) => {
+            return Err(Error::invalid("store", "its option `sync` is neither `full` nor `normal`")
                 .with_hint("it is `full` (the default) or `normal` (faster; a power loss may take the last commits)"));
         }
     };

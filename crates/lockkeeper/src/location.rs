@@ -1,6 +1,7 @@
 //! Reads a store's URL: a scheme, a place, and options that must all be known.
 //!
-//! Surprise: what a URL may hold of passwords never reaches an error; only the scheme and option names do.
+//! Surprise: what a URL may hold of passwords never reaches an error; only the scheme and option names do, and these only
+//! if no `@` follows. In `redis://user:a?b@host` somebody meant a password with a `?` in it.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ pub(crate) struct Location {
     /// The same as it was written: where `%40` and `@` are not the same.
     pub(crate) written: String,
     options: BTreeMap<String, String>,
+    /// May its options be part of a password?
+    hushed: bool,
 }
 
 impl Location {
@@ -28,15 +31,17 @@ impl Location {
                 .with_hint("write it like `sqlite:/var/lib/app/locks.db`"));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let hushed = query.contains('@');
         let mut options = BTreeMap::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let key = decode(key)?;
             if options.insert(key.clone(), decode(value)?).is_some() {
-                return Err(Error::invalid("store", format!("the option `{key}` is given twice")));
+                return Err(Error::invalid("store", format!("{} is given twice", option(&key, hushed))));
             }
         }
-        Ok(Self { scheme: scheme.to_ascii_lowercase(), place: decode(place)?, written: place.to_owned(), options })
+        let (scheme, written) = (scheme.to_ascii_lowercase(), place.to_owned());
+        Ok(Self { scheme, place: decode(place)?, written, options, hushed })
     }
 
     /// The value of an option, which is then known.
@@ -50,11 +55,17 @@ impl Location {
             None => Ok(()),
             Some(unknown) => {
                 let known = known.join("`, `");
-                Err(Error::invalid("store", format!("`{}:` has no option `{unknown}`", self.scheme))
-                    .with_hint(format!("its options are `{known}`")))
+                let unknown = option(&unknown, self.hushed);
+                Err(Error::invalid("store", format!("{unknown} is none that `{}:` has", self.scheme))
+                    .with_hint(format!("its options are `{known}`; in a password, write `?` as `%3F`")))
             }
         }
     }
+}
+
+/// How an option is named in an error.
+fn option(name: &str, hushed: bool) -> String {
+    if hushed { "an option".to_owned() } else { format!("the option `{}`", name.escape_debug()) }
 }
 
 /// Undoes percent-encoding.
@@ -96,5 +107,14 @@ mod tests {
         }
         let unknown = Location::parse("sqlite:x?sink=1").unwrap().finish(&["sync"]).unwrap_err();
         assert!(unknown.to_string().contains("sink") && unknown.hint().unwrap().contains("sync"));
+    }
+
+    #[test]
+    fn a_password_with_a_question_mark_is_not_shown_as_an_option() {
+        let unknown = Location::parse("redis://u:12?hushhush@h").unwrap().finish(&["cells"]).unwrap_err();
+        let twice = Location::parse("redis://u:12?hushhush=1&hushhush=2@h").err().unwrap();
+        for error in [unknown, twice] {
+            assert!(!format!("{error:?}").contains("hush"), "{error:?}");
+        }
     }
 }

@@ -6,18 +6,13 @@
 use std::path::PathBuf;
 
 use lockkeeper_core::access::{Secret, Tls};
-use lockkeeper_core::store::SharedStore;
 use lockkeeper_core::{Error, Result};
-use lockkeeper_redis::{Address, Cells, Options, Redis};
+use lockkeeper_redis::{Address, Cells, Options};
 
 use crate::connect::Access;
 use crate::location::{Location, decode};
 
 const PORT: u16 = 6_379;
-
-pub(crate) async fn open(location: Location, access: &Access, under: &str) -> Result<SharedStore> {
-    Ok(Redis::open(options(location, access, under)?).await?)
-}
 
 /// What a URL says, with the password and the prefix that go with it.
 pub(crate) fn options(location: Location, access: &Access, under: &str) -> Result<Options> {
@@ -117,16 +112,20 @@ fn host_and_port(text: &str) -> std::result::Result<(String, u16), &'static str>
     }
     let port = match port {
         "" => PORT,
-        port => port.parse().map_err(|_| "its port cannot be read")?,
+        port => digits(port).ok_or("its port cannot be read")?,
     };
     Ok((decode(host).map_err(|_| "its host cannot be read")?, port))
 }
 
 fn database_of(text: &str) -> Result<u32> {
-    let number = text.parse().map_err(|_| {
+    digits(text).ok_or_else(|| {
         Error::invalid("store", "its database is not a number").with_hint("for example `redis://127.0.0.1/0`")
-    })?;
-    Ok(number)
+    })
+}
+
+/// A number that is written in digits alone; `parse` would also take a `+`.
+fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -167,6 +166,8 @@ mod tests {
             "redis:",
             "redis:///0",
             "redis://h:x",
+            "redis://h:+6379",
+            "redis://h/+1",
             "redis://h/x",
             "redis://[::1",
             "redis://u:hushhush@h1,h2",

@@ -88,7 +88,7 @@ async fn sqlite_urls() {
     for (bad, says) in [
         ("sqlite:", "needs a path"),
         ("sqlite://host/path", "no host name"),
-        ("sqlite:/x?sync=maybe", "maybe"),
+        ("sqlite:/x?sync=maybe", "neither"),
         ("sqlite:/x?sink=full", "sink"),
     ] {
         let (kind, message, hint) = refused(bad).await;

@@ -131,6 +131,18 @@ impl Entry {
         })
     }
 
+    /// The servers in the text of `servers.json`; nothing if it is not what `up` writes.
+    pub fn list(text: &str) -> Option<Vec<Entry>> {
+        let rows = serde_json::from_str::<Value>(text).ok()?;
+        rows["servers"].as_array()?.iter().map(Entry::from_json).collect()
+    }
+
+    /// The text of `servers.json`.
+    pub fn write_list(known: &[Entry]) -> String {
+        let rows: Vec<Value> = known.iter().map(Entry::to_json).collect();
+        format!("{:#}\n", json!({ "servers": rows }))
+    }
+
     fn from_json(value: &Value) -> Option<Entry> {
         let text = |key: &str| value[key].as_str().map(str::to_string);
         Some(Entry {
@@ -152,10 +164,7 @@ pub fn entries(rig: &Path) -> Result<Vec<Entry>, Trouble> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Trouble::new(format!("cannot read {}: {e}", path.display()))),
     };
-    let rows = serde_json::from_str::<Value>(&text).ok();
-    let rows = rows.as_ref().and_then(|value| value["servers"].as_array());
-    let known = rows.and_then(|rows| rows.iter().map(Entry::from_json).collect());
-    known.ok_or_else(|| {
+    Entry::list(&text).ok_or_else(|| {
         Trouble::new(format!("{} is not what `cargo xtask up` writes", path.display()))
             .hint("remove it, end the servers it names by hand, and run `cargo xtask up`")
     })
@@ -165,9 +174,8 @@ pub fn entries(rig: &Path) -> Result<Vec<Entry>, Trouble> {
 pub fn remember(rig: &Path, known: &[Entry]) -> Result<(), Trouble> {
     let path = rig.join(FILE);
     let fresh = rig.join(format!("{FILE}.{}", std::process::id()));
-    let rows: Vec<Value> = known.iter().map(Entry::to_json).collect();
     let written = fs::create_dir_all(rig)
-        .and_then(|()| fs::write(&fresh, format!("{:#}\n", json!({ "servers": rows }))))
+        .and_then(|()| fs::write(&fresh, Entry::write_list(known)))
         .and_then(|()| fs::rename(&fresh, &path));
     written.map_err(|e| Trouble::new(format!("cannot write {}: {e}", path.display())))
 }

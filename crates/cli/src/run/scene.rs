@@ -9,6 +9,7 @@ use lockkeeper::{Keeper, Owner};
 use nix::sys::signal::Signal;
 
 use super::gate;
+use super::nest;
 use super::signals::Signals;
 use super::terminal::Terminal;
 use super::waiting;
@@ -59,8 +60,7 @@ pub const OWNER: &str = "LOCKKEEPER_OWNER";
 /// A `run` inside another one is one line of work with it: only so a circle is seen in which the outer one holds what
 /// somebody waits for, and the inner one waits.
 fn of_one_line(owner: Owner) -> Owner {
-    let outer = std::env::var(OWNER).ok().filter(|text| text.len() == 32);
-    match outer.and_then(|text| u128::from_str_radix(&text, 16).ok()) {
+    match std::env::var(OWNER).ok().and_then(|text| nest::owner_id(&text)) {
         Some(id) => Owner::stored(id, owner.host(), owner.pid(), owner.label()),
         None => owner,
     }

@@ -11,10 +11,10 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::cell::{CellOp, CellReply, Versioned};
+use lockkeeper_core::cell::{CellOp, CellReply, CellState, Versioned};
 use lockkeeper_core::time::Moment;
 use lockkeeper_core::{Name, Result};
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, Value};
 
 use crate::fast::time_us;
 use crate::keys;
@@ -26,6 +26,8 @@ use watch::Watch;
 
 /// How often a hash that seems to be foreign is looked at: it may be a cell that just came or went between two commands.
 const LOOKS: usize = 8;
+/// Versions and µs are below this, and so exact in a script: the year 2255.
+pub(crate) const EXACT: u64 = 9_000_000_000_000_000;
 /// The longest time to be kept, over a century: what is longer counts as this, so that times stay exact in scripts.
 const KEEP_MAX_US: u64 = 4_000_000_000_000_000;
 
@@ -110,4 +112,20 @@ fn moment(us: u64) -> Moment {
 /// A time to be kept as the server counts it: whole µs, never less than asked for.
 fn keep_us(keep: Duration) -> u64 {
     u64::try_from(keep.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(KEEP_MAX_US)
+}
+
+/// What an answer of a script means, for the fuzz targets.
+pub(crate) fn script_told(op: &CellOp, answer: &Value) -> Option<Told> {
+    script::told(op, answer)
+}
+
+/// What the fields of a cell mean, for the fuzz targets: its state, and what an operation at that time makes of it.
+pub(crate) fn decided(
+    fields: &[Value],
+    op: &CellOp,
+    asked_us: u64,
+) -> Result<(Option<CellState>, Vec<Cmd>, Result<CellReply>)> {
+    let found = Found::parse(fields)?;
+    let (commands, reply) = watch::decide("key", op, &found, asked_us);
+    Ok((found.state, commands, reply))
 }

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use lockkeeper_core::mutants::{self, Mutant};
-use lockkeeper_core::{ClaimId, Effect, Result};
+use lockkeeper_core::{ClaimId, Effect, Result, Token};
 use redis::{Cmd, Value};
 
+use crate::cells::EXACT;
 use crate::gather::Many;
 use crate::keys::{CLOCK, Keys};
 use crate::link::{self, Link};
@@ -228,7 +229,9 @@ pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId
     let keys = [keys.holder().as_bytes(), keys.floor().as_bytes(), CLOCK.as_bytes()];
     let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
     // It is in, whatever this was answered.
-    answer.map(|answer| number(&answer)).map_err(|error| error.with_effect(Effect::Unknown))
+    answer
+        .map(|answer| number(&answer).filter(|number| *number <= Token::NUMBER_MAX))
+        .map_err(|error| error.with_effect(Effect::Unknown))
 }
 
 /// The server's clock in µs.
@@ -238,7 +241,9 @@ pub(crate) fn time_us(value: Value) -> Result<u64> {
     }
     let Value::Array(parts) = &value else { return Err(trouble::unexpected("TIME")) };
     let part = |at: usize| parts.get(at).and_then(number).ok_or_else(|| trouble::unexpected("TIME"));
-    Ok(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?))
+    let us = part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?);
+    // Numbers and versions are made of it, and end there; a clock that far ahead is broken.
+    if us < EXACT { Ok(us) } else { Err(trouble::unexpected("TIME")) }
 }
 
 /// A whole number, however it is sent.

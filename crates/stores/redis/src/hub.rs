@@ -137,6 +137,11 @@ impl Hub {
             known.bell.get_or_insert_default().clone()
         };
         let _ = tokio::time::timeout(at_most, bell.notified()).await;
+        self.news_by_now(id)
+    }
+
+    /// The standing, if news have come that it is in.
+    pub(crate) fn news_by_now(&self, id: ClaimId) -> Option<Standing> {
         heard(self.shelf(id).get_mut(&id)?)
     }
 
@@ -213,10 +218,11 @@ fn heard(known: &mut Known) -> Option<Standing> {
 fn came_in(text: &str) -> Option<(ClaimId, u32, Standing)> {
     let mut words = text.split(' ');
     let id = words.next()?.parse().ok()?;
-    let token = Token::of_number(words.next()?.parse().ok()?);
+    // A hold without a token is none here: it asks again, and is told what stands.
+    let token = Some(Token::of_number(words.next()?.parse().ok()?)?);
     let lease = Duration::from_millis(words.next()?.parse().ok()?);
     let question = words.next()?.parse().ok()?;
-    Some((id, question, Standing::Held { token, lease }))
+    words.next().is_none().then_some((id, question, Standing::Held { token, lease }))
 }
 
 /// A place among the observers, given up when dropped.

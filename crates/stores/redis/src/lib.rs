@@ -14,6 +14,8 @@
 mod cells;
 mod doctor;
 mod fast;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gather;
 mod hot;
 mod hub;

@@ -55,7 +55,8 @@ pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, asking: Askin
     standing(claim, link.run(&ENTER, &keys.all(), &bytes).await?)
 }
 
-fn standing(claim: &Claim, answer: Value) -> Result<Standing> {
+/// What the answer to a question means.
+pub(crate) fn standing(claim: &Claim, answer: Value) -> Result<Standing> {
     let Value::Array(parts) = answer else { return Err(trouble::unexpected("enter")) };
     let word = match parts.first() {
         Some(Value::BulkString(word)) => word.first().copied().unwrap_or_default(),
@@ -65,8 +66,10 @@ fn standing(claim: &Claim, answer: Value) -> Result<Standing> {
     match word {
         b'H' => {
             let given = parts.get(1).and_then(number).and_then(Token::of_number);
+            // Without a token its holder would believe that what it writes is fenced.
+            let token = Some(given.ok_or_else(|| trouble::unexpected("enter"))?);
             let left = u64::try_from(part(2)?).unwrap_or_default();
-            Ok(Standing::Held { token: given, lease: Duration::from_millis(left) })
+            Ok(Standing::Held { token, lease: Duration::from_millis(left) })
         }
         b'W' => {
             let moves_in = sooner(wait(part(2)?), poll(part(3)?));
@@ -75,7 +78,7 @@ fn standing(claim: &Claim, answer: Value) -> Result<Standing> {
         b'R' => Ok(Standing::Refused { retry_after: wait(part(1)?) }),
         b'M' => {
             let kind = match parts.get(1) {
-                Some(Value::BulkString(kind)) => String::from_utf8_lossy(kind).into_owned(),
+                Some(Value::BulkString(kind)) => trouble::shown(&String::from_utf8_lossy(kind)),
                 _ => return Err(trouble::unexpected("enter")),
             };
             Err(mismatch(&kind, part(2)?, claim))
@@ -152,6 +155,17 @@ pub(crate) fn number_text(told: Number) -> String {
     match told {
         Number::Told(number) => number.to_string(),
         Number::Untold | Number::Unknown => "?".to_owned(),
+    }
+}
+
+/// The answers to so many renewals.
+pub(crate) fn renewals(answer: &Value, count: usize) -> Result<Vec<i64>> {
+    let wrong = || trouble::unexpected("renew");
+    match answer {
+        Value::Array(answers) if answers.len() == count => {
+            answers.iter().map(|answer| signed(answer).ok_or_else(wrong)).collect()
+        }
+        _ => Err(wrong()),
     }
 }
 

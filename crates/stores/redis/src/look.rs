@@ -178,6 +178,11 @@ struct Piece {
     next: Option<[Vec<u8>; 2]>,
 }
 
+/// One line from one answer that is all of it.
+pub(crate) fn seen(hub: &Hub, name: &Name, answer: &Value) -> Result<Option<LockView>> {
+    Ok(view(hub, name, piece(hub, answer)?))
+}
+
 fn piece(hub: &Hub, answer: &Value) -> Result<Piece> {
     let wrong = || trouble::unexpected("inspect");
     let Value::Array(parts) = answer else { return Err(wrong()) };

@@ -26,7 +26,7 @@ use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
 use crate::scripts::{OBSERVE, RENEW};
-use crate::{lines, look, record, trouble};
+use crate::{lines, look, record};
 
 /// How many holds are renewed by one call of the script.
 const RENEWALS: usize = 200;
@@ -180,16 +180,10 @@ impl Redis {
             all.iter().flat_map(|(keys, ..)| [keys.holder().as_bytes(), keys.floor().as_bytes()]).collect();
         let keys = [keys, vec![CLOCK.as_bytes()]].concat();
         let args: Vec<&[u8]> = all.iter().flat_map(|(_, args, _)| args.iter().map(String::as_bytes)).collect();
-        let Value::Array(answers) = self.renewals.run(&RENEW, &keys, &args).await? else {
-            return Err(trouble::unexpected("renew"));
-        };
-        if answers.len() != held.len() {
-            return Err(trouble::unexpected("renew"));
-        }
+        let answers = lines::renewals(&self.renewals.run(&RENEW, &keys, &args).await?, held.len())?;
         let mut renewals = Vec::with_capacity(held.len());
-        for ((held, (keys, _, lease_ms)), answer) in held.iter().zip(&all).zip(&answers) {
-            let left = lines::signed(answer).ok_or_else(|| trouble::unexpected("renew"))?;
-            renewals.push(match left {
+        for ((held, (keys, _, lease_ms)), answer) in held.iter().zip(&all).zip(answers) {
+            renewals.push(match answer {
                 -2 => match lines::prolong(&self.renewals, keys, held.id, *lease_ms, self.hub.number(held.id)).await {
                     // Somebody wrote over its line: it is gone, and the others are not to suffer for it.
                     Err(error) if error.kind() == ErrorKind::Foreign => Renewal::Gone,

@@ -20,6 +20,14 @@ pub(crate) fn unanswered(address: &Address, error: RedisError) -> Error {
     Error::unanswered(what).with_hint("see whether the server is up and reachable").with_source(error)
 }
 
+/// What a server says, for people: what a terminal would obey is replaced.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// Codes that may be shown whatever follows them: no password is one of these.
+const CODES: [&str; 5] = ["ERR", "NOAUTH", "WRONGPASS", "NOPERM", "LOADING"];
+
 /// The connection could not be made: nothing was sent.
 pub(crate) fn unreachable(address: &Address, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the redis server at {address} cannot be reached: {why}"))
@@ -37,6 +45,8 @@ pub(crate) fn not_let_in(options: &Options, error: RedisError) -> Error {
         !begins.is_empty() && error.to_string().contains(&begins)
     });
     let details = if repeats { "(not shown: it repeats the password)" } else { error.detail().unwrap_or_default() };
+    // What a server sends first is taken for its code, the password too.
+    let known = |code: &&str| !repeats || CODES.contains(code);
     let unknown = error.detail().unwrap_or_default();
     let no_hello = unknown.starts_with("unknown command") && unknown.contains("HELLO");
     if no_hello || error.kind() == redis::ErrorKind::RESP3NotSupported {
@@ -44,7 +54,7 @@ pub(crate) fn not_let_in(options: &Options, error: RedisError) -> Error {
             .with_hint("use Redis 6.2 or later, and let it know the command HELLO");
     }
     if let Some(code) = error.code() {
-        return refused_by(address, code, details);
+        return refused_by(address, Some(code).filter(known).unwrap_or("ERR"), details);
     }
     match error.kind() {
         redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
@@ -100,7 +110,7 @@ fn refused_by(address: &Address, code: &str, details: &str) -> Error {
         _ => (ErrorKind::Unavailable, Effect::Unknown, "", "see the server's log"),
     };
     let message = match what {
-        "" => format!("the redis server at {address} answered {code}: {details}"),
+        "" => format!("the redis server at {address} answered {}: {}", shown(code), shown(details)),
         what => format!("the redis server at {address} refused: {what}"),
     };
     Error::new(kind, message).with_effect(effect).with_hint(hint)

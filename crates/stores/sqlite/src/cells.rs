@@ -102,7 +102,8 @@ impl Batch<'_> {
     }
 }
 
-fn parse(row: &Row<'_>) -> Result<CellState, Trouble> {
+/// Reads a row.
+pub(crate) fn parse(row: &Row<'_>) -> Result<CellState, Trouble> {
     let number = || row.get::<_, i64>(3);
     let span = || duration(row.get(4)?);
     let value = match row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)? {

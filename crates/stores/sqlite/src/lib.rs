@@ -34,6 +34,8 @@
 mod cells;
 mod doctor;
 mod epoch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hub;
 mod lines;
 mod place;

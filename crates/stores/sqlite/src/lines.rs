@@ -111,6 +111,11 @@ fn end_as_seen(batch: &mut Batch<'_>, lock: &Name, claim: &Kept, now: Moment, no
     Ok(ends)
 }
 
+/// One row, for the fuzz targets: the claim, and how long it was given.
+pub(crate) fn entry(row: &Row<'_>) -> Result<(Entry, Duration), Trouble> {
+    parse(row).map(|kept| (kept.entry, kept.lease))
+}
+
 fn parse(row: &Row<'_>) -> Result<Kept, Trouble> {
     let order = unsigned(row.get(0)?)?;
     if order > Token::NUMBER_MAX {

@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lockkeeper::time::{Clock, Moment};
-use lockkeeper::{Name, Token};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-use super::{Ask, LINE_BYTES, VARIABLE, Word};
+use super::VARIABLE;
+use super::talk::{Ask, LINE_BYTES, Word, next_word, terms};
 use crate::run::held::Named;
 
 /// How long an outer one may take to answer. It is there and has nothing else to do, unless it is stopped.
@@ -62,10 +62,8 @@ async fn ask(path: &str, store: &str, names: &[String], until: Moment) -> io::Re
             return Ok(None);
         }
     };
-    let Some(Word::Joined { tokens, deadline }) = word else { return Ok(None) };
-    let named = names.iter().zip(tokens).map(|(name, token)| Some((Name::new(name).ok()?, token.map(Token::from_u64))));
-    let Some(names) = named.collect() else { return Ok(None) };
-    let state = Mutex::new(State { deadline: Moment::from_nanos(deadline), lost: None, heard });
+    let Some((names, deadline)) = word.and_then(|word| terms(word, names)) else { return Ok(None) };
+    let state = Mutex::new(State { deadline, lost: None, heard });
     Ok(Some(Joined { stream, names, until, state }))
 }
 
@@ -138,13 +136,6 @@ impl Joined {
         }
         state
     }
-}
-
-/// Takes the first whole line; the inner `None` is one that is not a word.
-fn next_word(heard: &mut Vec<u8>) -> Option<Option<Word>> {
-    let end = heard.iter().position(|byte| *byte == b'\n')?;
-    let line: Vec<u8> = heard.drain(..=end).collect();
-    Some(serde_json::from_slice(&line).ok())
 }
 
 #[derive(Debug, PartialEq, Eq)]

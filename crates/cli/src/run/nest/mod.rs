@@ -7,39 +7,11 @@
 
 mod inner;
 mod outer;
+mod talk;
 
 pub use self::inner::{Joined, join};
 pub use self::outer::{Outer, remove};
-
-use serde::{Deserialize, Serialize};
+pub use self::talk::{Word, owner_id};
 
 /// The variable with the sockets of all outer ones, the nearest first, parted by colons.
 pub const VARIABLE: &str = "LOCKKEEPER_OUTER";
-
-/// What is said is far shorter; a longer line is not ours.
-const LINE_BYTES: usize = 32 * 1024;
-
-/// What the inner one asks, on one line.
-#[derive(Debug, Serialize, Deserialize)]
-struct Ask {
-    store: String,
-    names: Vec<String>,
-}
-
-/// What the outer one says, each on one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Word {
-    /// It may run under the outer hold.
-    Joined {
-        /// The tokens in the order of the names.
-        tokens: Vec<Option<u64>>,
-        /// Nanoseconds on the machine's clock.
-        deadline: u64,
-    },
-    /// It may not: these are other names, or another store.
-    Stranger,
-    /// The hold was renewed until then.
-    Deadline(u64),
-    /// The hold is lost, and why.
-    Lost(String),
-}

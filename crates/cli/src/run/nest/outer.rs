@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use lockkeeper::ClaimId;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{Ask, LINE_BYTES, VARIABLE, Word};
+use super::VARIABLE;
+use super::talk::{Ask, LINE_BYTES, Word, question};
 use crate::run::held::Held;
 use crate::run::record::Watch;
 
@@ -158,8 +159,8 @@ impl Inner {
             if self.joined || self.heard.len() > LINE_BYTES {
                 return false;
             }
-            if let Some(line) = self.heard.strip_suffix(b"\n") {
-                let Ok(ask) = serde_json::from_slice(line) else { return false };
+            if let Some(ask) = question(&self.heard) {
+                let Some(ask) = ask else { return false };
                 let word = answer(&ask);
                 self.joined = matches!(word, Word::Joined { .. });
                 if !self.tell(&word) || !self.joined {

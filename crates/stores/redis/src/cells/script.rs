@@ -77,7 +77,7 @@ fn text_or_nothing(number: Option<impl ToString>) -> Vec<u8> {
 }
 
 /// What an answer means; nothing if no script of ours gives such a one.
-fn told(op: &CellOp, answer: &Value) -> Option<Told> {
+pub(super) fn told(op: &CellOp, answer: &Value) -> Option<Told> {
     let Value::Array(parts) = answer else { return None };
     let word = bytes(parts.first()?)?;
     let asked = moment(number(parts.get(1)?)?);

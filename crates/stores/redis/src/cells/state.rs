@@ -10,14 +10,12 @@ use lockkeeper_core::cell::{CellState, CellValue};
 use lockkeeper_core::time::Moment;
 use redis::{Cmd, Value};
 
-use super::keep_us;
+use super::{EXACT, keep_us};
 use crate::trouble;
 
 /// The fields, in the order they are read.
 pub(super) const FIELDS: [&str; 8] = ["kind", "version", "touched", "keep", "value", "span", "read", "write"];
 
-/// Versions and µs are below this, and so exact in a script.
-const EXACT: u64 = 9_000_000_000_000_000;
 const SPAN_MAX: u64 = 1_000_000_000_000_000;
 const MARK_DIGITS: usize = 20;
 const MINUTE_US: u64 = 60_000_000;

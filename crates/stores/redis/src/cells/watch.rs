@@ -88,12 +88,7 @@ impl Watch {
         let (mut connection, Some((asked_us, found))) = watched else {
             return Ok(Try::Unclear);
         };
-        let applied = op.apply(found.state.as_ref(), moment(asked_us), found.fresh(asked_us));
-        let (commands, reply) = match applied {
-            Err(error) => (Vec::new(), Err(error)),
-            Ok((after, reply)) if changes(&reply) => (found.become_after(key, after.as_ref(), asked_us), Ok(reply)),
-            Ok((_, reply)) => (Vec::new(), Ok(reply)),
-        };
+        let (commands, reply) = decide(key, op, &found, asked_us);
         if !commands.is_empty() && !self.written(&mut connection, commands).await? {
             self.give_back(connection);
             return Ok(Try::Lost);
@@ -184,6 +179,15 @@ impl Watch {
 
     fn unanswered(&self, error: redis::RedisError) -> Error {
         trouble::unanswered(self.link.address(), error)
+    }
+}
+
+/// What an operation does to what was found: the commands that write it, and the answer.
+pub(super) fn decide(key: &str, op: &CellOp, found: &Found, asked_us: u64) -> (Vec<Cmd>, Result<CellReply>) {
+    match op.apply(found.state.as_ref(), moment(asked_us), found.fresh(asked_us)) {
+        Err(error) => (Vec::new(), Err(error)),
+        Ok((after, reply)) if changes(&reply) => (found.become_after(key, after.as_ref(), asked_us), Ok(reply)),
+        Ok((_, reply)) => (Vec::new(), Ok(reply)),
     }
 }
 

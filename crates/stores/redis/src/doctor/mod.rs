@@ -20,12 +20,14 @@ use std::sync::Arc;
 use lockkeeper_core::checkup::{Finding, Level, Promise, Report, Trial, trial};
 use lockkeeper_core::store::{Store, Survives};
 use lockkeeper_core::{ClaimId, Error, ErrorKind, Name, Result};
+use redis::Value;
 
-use self::seen::Seen;
+use self::seen::{Fields, Seen};
 use self::visit::Visit;
 use crate::keys::Keys;
 use crate::options::Options;
-use crate::store::{Redis, profile};
+use crate::store::{Redis, profile, text_of};
+use crate::trouble::shown;
 
 /// Looks a server over.
 ///
@@ -68,6 +70,33 @@ pub async fn checkup(options: Options) -> Result<Report> {
     tell_unseen(&seen, &mut report);
     tell_trial(tried.map_err(|error| allowed(error, allow)), leans_on_clock, &mut report);
     Ok(report.sorted())
+}
+
+/// What a server that told this would be said to be, for the fuzz targets: `INFO`, then what `CONFIG GET`, `HELLO` and
+/// `SLOWLOG GET` answered, its user, and two looks at its clock.
+pub(crate) fn judged(info: &str, answers: [&Value; 4], clock_us: [u64; 2]) -> Report {
+    let [config, hello, slow, user] = answers;
+    let seen = Seen {
+        hello: Fields::of_value(hello),
+        info: Some(Fields::of_info(info)),
+        config: Fields::of_value(config),
+        config_seen: true,
+        user: Some(shown(&text_of(user))),
+        slow: Some(seen::slowest(slow)),
+        default_user_writes: None,
+    };
+    let mut report = Report::new("redis", "");
+    server::tell(&seen, &mut report);
+    role::tell(&seen, &mut report);
+    keeping::tell(&seen, &mut report);
+    memory::tell(&seen, &mut report);
+    reach::tell_room(&seen, &mut report);
+    let missing = rights::Missing::default();
+    rights::tell(seen.user.as_deref(), true, &missing, "", &mut report);
+    let leans_on_clock = speed::tell(&seen, Some(speed::of_two_looks(clock_us)), &mut report);
+    tell_unseen(&seen, &mut report);
+    tell_trial(Err(Error::bug("not tried")), leans_on_clock, &mut report);
+    report.sorted()
 }
 
 /// Takes a lock and hands it on, as any client would.

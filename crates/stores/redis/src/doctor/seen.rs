@@ -10,6 +10,7 @@ use redis::{Value, cmd};
 use super::visit::{Answer, Visit};
 use crate::fast::number;
 use crate::store::text_of;
+use crate::trouble::shown;
 
 /// Settings that are asked for.
 const SETTINGS: [&str; 14] = [
@@ -40,7 +41,7 @@ impl Fields {
     /// `name:value` lines.
     pub(crate) fn of_info(text: &str) -> Self {
         let pairs = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(':'));
-        Self(pairs.map(|(name, value)| (name.to_owned(), value.trim_end().to_owned())).collect())
+        Self(pairs.map(|(name, value)| (name.to_owned(), shown(value.trim_end()))).collect())
     }
 
     /// A map, or a list of names and values in turn.
@@ -74,7 +75,7 @@ impl Fields {
 fn plain(value: &Value) -> String {
     match value {
         Value::Int(number) => number.to_string(),
-        value => text_of(value),
+        value => shown(&text_of(value)),
     }
 }
 
@@ -124,7 +125,7 @@ impl Seen {
                 seen.config.0.append(&mut Fields::of_value(&value).0);
             }
         }
-        seen.user = visit.ask(cmd("ACL").arg("WHOAMI")).await?.text();
+        seen.user = visit.ask(cmd("ACL").arg("WHOAMI")).await?.text().map(|user| shown(&user));
         let slow = visit.ask(cmd("SLOWLOG").arg("GET").arg(SLOW_ENTRIES)).await?;
         seen.slow = slow.value().map(|log| slowest(&log));
         seen.default_user_writes = default_user_writes(visit, key).await?;
@@ -147,12 +148,13 @@ impl Seen {
     }
 }
 
-fn slowest(log: &Value) -> Option<Slow> {
+/// The slowest of a slow log.
+pub(crate) fn slowest(log: &Value) -> Option<Slow> {
     let Value::Array(entries) = log else { return None };
     let each = entries.iter().filter_map(|entry| {
         let Value::Array(parts) = entry else { return None };
         let Some(Value::Array(words)) = parts.get(3) else { return None };
-        let command = words.first().map(text_of)?.to_ascii_uppercase();
+        let command = shown(&words.first().map(text_of)?).to_ascii_uppercase();
         Some(Slow { command, micros: parts.get(2).and_then(number)? })
     });
     each.max_by_key(|slow| slow.micros)

@@ -50,8 +50,12 @@ pub(crate) async fn measure(visit: &Visit) -> Result<Option<Measured>> {
         took.push(asked.elapsed());
     }
     let Some(last) = clock(visit).await? else { return Ok(None) };
+    Ok(Some(between(&first, &last, took)))
+}
+
+fn between(first: &Look, last: &Look, mut took: Vec<Duration>) -> Measured {
     took.sort_unstable();
-    Ok(Some(Measured {
+    Measured {
         pings: took.len(),
         p50: share(&took, 50),
         p99: share(&took, 99),
@@ -59,7 +63,18 @@ pub(crate) async fn measure(visit: &Visit) -> Result<Option<Measured>> {
         its: last.its - first.its,
         ours: micros(last.at - first.at),
         blur: first.blur + last.blur,
-    }))
+    }
+}
+
+/// What two looks at a clock that said this would be worth, for the fuzz targets.
+pub(crate) fn of_two_looks(clock_us: [u64; 2]) -> Measured {
+    let at = Instant::now();
+    let look = |us: u64, later: Duration| {
+        let its = i64::try_from(us).unwrap_or(i64::MAX);
+        Look { its, wall: 1_700_000_000_000_000, at: at + later, blur: 50 }
+    };
+    let (first, last) = (look(clock_us[0], Duration::ZERO), look(clock_us[1], Duration::from_millis(20)));
+    between(&first, &last, vec![Duration::from_micros(100)])
 }
 
 /// One look at the server's clock: it, and ours in the middle of the question, in µs.
@@ -121,7 +136,7 @@ fn clock_of(measured: Measured, report: &mut Report) -> bool {
     let side = if ahead_us < 0 { "behind" } else { "ahead of" };
     report.fact("clock", format!("{} {side} this host's", ms(apart)));
     // Beyond what the looks may be off by: a tenth, for clocks that are being slewed.
-    let off = (its - ours).abs();
+    let off = its.saturating_sub(ours).saturating_abs();
     if its < -blur || (its <= 0 && ours > blur) || off > blur + 20_000 + ours / 10 {
         let found = format!("it went {} ms while this host's went {} ms", its / 1_000, ours / 1_000);
         let means = "leases end by this clock: a step ahead frees locks while their holders work, one back keeps them";

@@ -40,7 +40,7 @@ impl Answer {
     fn of(value: Value) -> Self {
         match value {
             Value::ServerError(error) => {
-                Self::Refused(error.code().to_owned(), error.details().unwrap_or_default().to_owned())
+                Self::Refused(trouble::shown(error.code()), trouble::shown(error.details().unwrap_or_default()))
             }
             value => Self::Value(value),
         }
@@ -112,7 +112,7 @@ impl Visit {
     pub(crate) async fn subscribe(&mut self, channel: &str) -> Result<Option<String>> {
         match self.connection.subscribe(channel).await {
             Ok(()) => Ok(None),
-            Err(error) if error.code().is_some() => Ok(Some(error.to_string())),
+            Err(error) if error.code().is_some() => Ok(Some(trouble::shown(&error.to_string()))),
             Err(error) => Err(trouble::unanswered(&self.address, error)),
         }
     }
