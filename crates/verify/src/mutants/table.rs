@@ -197,9 +197,9 @@ const HALF_OPEN: Setup = Setup {
 const UNANSWERED: Setup = Setup {
     name: "lost-replies",
     nemesis: &[Nemesis::LoseReplies],
-    tasks: 10,
-    locks: 80,
-    lease_ms: 500,
+    tasks: 24,
+    locks: 200,
+    lease_ms: 300,
     think_us: 200,
     seconds: 50,
     ..BUSY
