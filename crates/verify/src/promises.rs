@@ -122,6 +122,12 @@ pub fn does(store: &Promised, nemesis: Nemesis) -> Does {
     }
 }
 
+/// Does a client that is stopped hold up the whole store? One that is stopped in the middle of a change to a file has locked
+/// it, and nobody can change anything until it goes on.
+pub fn stops_with_its_clients(store: &Promised) -> bool {
+    Family::of(&store.scheme) == Family::File
+}
+
 /// Stores that are alike in what they live by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {

@@ -4,6 +4,8 @@
 mod ending;
 #[path = "verify/hurting.rs"]
 mod hurting;
+#[path = "verify/judging.rs"]
+mod judging;
 #[path = "verify/running.rs"]
 mod running;
 #[path = "verify/story.rs"]

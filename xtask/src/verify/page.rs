@@ -51,6 +51,9 @@ pub fn page(results: &Value) -> String {
 }
 
 fn summary(rows: &[Value]) -> String {
+    if rows.is_empty() {
+        return "\n**Nothing has been recorded yet.**\n".to_string();
+    }
     let real: Vec<&Value> = rows.iter().filter(|row| word(row, "work") != "nothing").collect();
     let sum = |of: fn(&Value) -> u64| real.iter().map(|row| of(row)).sum::<u64>();
     let failed: Vec<String> = rows.iter().filter(|row| row["passed"] != true).map(named).collect();

@@ -59,8 +59,10 @@ impl Row {
 
     /// The flags for the program.
     pub fn args(&self) -> Vec<String> {
+        // Several of three would be most of them: hardly anything would happen at a time.
+        let locks = if self.work == "multi" { 12 } else { 3 };
         let text = format!(
-            "verify {} --nemesis {} --work {} --for {}s --lease {}ms --seed {} --json",
+            "verify {} --nemesis {} --work {} --for {}s --lease {}ms --locks {locks} --seed {} --json",
             self.target, self.nemesis, self.work, self.seconds, self.lease_ms, self.seed
         );
         text.split(' ').map(str::to_string).collect()
@@ -200,7 +202,7 @@ mod tests {
         assert!(seconds <= 130, "{seconds}");
         assert_eq!(
             rows[0].args().join(" "),
-            "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --seed 1000 --json"
+            "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --locks 3 --seed 1000 --json"
         );
     }
 }

@@ -18,7 +18,7 @@ pub async fn mutants(args: &MutantsArgs) -> Result<u8, Failure> {
     mutants::tasks(only).map_err(|trouble| Failure::new(exit::USAGE, trouble.to_string()))?;
     let folder = args.report.clone().unwrap_or_else(|| PathBuf::from("verify-mutants"));
     asked::make(&folder)?;
-    let told = |caught: &Caught| exit::say(&format!("lockkeeper: {}", caught.line()), None);
+    let told = |caught: &Caught| exit::say(&format!("lockkeeper: {}", caught.line().trim_end()), None);
     let ran = mutants::run_all(&worker_program()?, &folder, only, &told).await;
     let results = ran.map_err(|trouble| Failure::new(exit::STORE, trouble.to_string()))?;
     match args.json {

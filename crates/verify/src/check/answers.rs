@@ -80,7 +80,7 @@ pub(super) fn nothing_is_left(facts: &Facts<'_>) -> Look {
 }
 
 /// `holds-last`: while nothing keeps a holder from its store, holds are not lost. A machine that is overloaded may lose a
-/// few, so one in a hundred is borne.
+/// few, so one in twenty is borne.
 pub(super) fn holds_last(facts: &Facts<'_>) -> Look {
     // A killed worker, or one whose wall clock is stepped, costs the others nothing, and a stepped one not its own.
     let hurt = facts.hurt_spans(facts.over_after(), |hurt| {
@@ -104,8 +104,8 @@ pub(super) fn holds_last(facts: &Facts<'_>) -> Look {
         return Look::nothing("nobody held anything while nothing was hurt");
     }
     let lost = against.count();
-    let saw = format!("{lost} lost of {holds} held while nothing was hurt, at most one in a hundred is borne");
-    if lost < 3 || lost * 100 <= holds { Look::at(saw, Against::default()) } else { Look::at(saw, against) }
+    let saw = format!("{lost} lost of {holds} held while nothing was hurt, at most one in twenty is borne");
+    if lost < 3 || lost * 20 <= holds { Look::at(saw, Against::default()) } else { Look::at(saw, against) }
 }
 
 /// A release that took half the lease on its way may have come too late for a hold that was not lost when it was sent.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use todc_utils::Specification;
 
-use super::facts::{Facts, MS};
+use super::facts::{Facts, LifeFacts, MS};
 use super::linear::{Call, Pieces, judge};
 use super::look::Look;
 use crate::history::{At, CellAnswer, CellCall, Event};
@@ -183,7 +183,7 @@ struct Blind {
 impl Blind {
     fn of(facts: &Facts<'_>) -> Self {
         let gone = facts.lives.iter().filter(|life| !life.ended);
-        let mut killed: Vec<At> = gone.map(|life| life.killed.unwrap_or(life.wrote.1)).collect();
+        let mut killed: Vec<At> = gone.map(LifeFacts::end).collect();
         killed.sort_unstable();
         Blind { killed, hurt: facts.hurt_spans(0, |hurt| hurt.is_the_stores()) }
     }

@@ -50,8 +50,6 @@ pub(super) struct Acquisition<'h> {
     pub(super) last_seen: Option<At>,
     /// The first time it asked itself and was told no.
     pub(super) first_unseen: Option<At>,
-    /// The last sign that it works.
-    pub(super) last_work: Option<At>,
     pub(super) lost: Option<At>,
     pub(super) left: Option<Left<'h>>,
 }
@@ -95,6 +93,13 @@ pub(super) struct LifeFacts {
     pub(super) stopped: Spans,
 }
 
+impl LifeFacts {
+    /// When it was killed, or else its last line.
+    pub(super) fn end(&self) -> At {
+        self.killed.unwrap_or(self.wrote.1)
+    }
+}
+
 /// One thing that was hurt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hurt {
@@ -105,6 +110,11 @@ pub(super) struct Hurt {
 }
 
 impl Hurt {
+    /// Is it a worker that was stopped?
+    pub(super) fn is_a_stop(&self) -> bool {
+        matches!(self.nemesis, Nemesis::PauseWorker | Nemesis::PauseHolder)
+    }
+
     /// Is it the store that was hurt, or the way to it?
     pub(super) fn is_the_stores(&self) -> bool {
         use Nemesis::{
@@ -258,7 +268,7 @@ impl<'h> Facts<'h> {
                     None => None,
                 };
                 let mut held = Some(Held { at: *at, claim, token, deadline: *deadline, by: *by });
-                self.tell_known(who, *op, |one| {
+                self.tell(who, *op, |one| {
                     if one.held.is_none() && lock.is_none_or(|lock| lock == one.lock) {
                         one.held = held.take();
                     }
@@ -270,41 +280,33 @@ impl<'h> Facts<'h> {
             }
             Event::NotHeld { at, op, unknown, why } => {
                 let not = NotHeld { at: *at, unknown: *unknown, why };
-                self.tell_known(who, *op, |one| one.not_held = Some(not))?;
+                self.tell(who, *op, |one| one.not_held = Some(not))?;
                 self.ran.1 = self.ran.1.max(*at);
             }
             Event::Seen { at, op, held: true } => {
-                self.tell_known(who, *op, |one| one.last_seen = one.last_seen.max(Some(*at)))?;
+                self.tell(who, *op, |one| one.last_seen = one.last_seen.max(Some(*at)))?;
             }
             Event::Seen { at, op, held: false } => {
-                self.tell_known(who, *op, |one| one.first_unseen = earliest(one.first_unseen, *at))?;
+                self.tell(who, *op, |one| one.first_unseen = earliest(one.first_unseen, *at))?;
             }
-            Event::Wrote { at, op, .. } => {
-                self.tell(who, *op, |one| one.last_work = one.last_work.max(Some(*at)));
-                self.ran.1 = self.ran.1.max(*at);
-            }
+            Event::Wrote { at, .. } => self.ran.1 = self.ran.1.max(*at),
             Event::Lost { at, op, .. } => {
-                self.tell_known(who, *op, |one| one.lost = earliest(one.lost, *at))?;
+                self.tell(who, *op, |one| one.lost = earliest(one.lost, *at))?;
             }
             Event::Left { sent, at, op, answer } => {
                 let left = Left { sent: *sent, at: *at, answer };
-                self.tell_known(who, *op, |one| one.left = Some(left))?;
+                self.tell(who, *op, |one| one.left = Some(left))?;
                 self.ran.1 = self.ran.1.max(*at);
             }
         }
         Ok(())
     }
 
-    /// Tells all acquisitions of an op; answers whether there are any.
-    fn tell(&mut self, who: Life, op: u64, mut change: impl FnMut(&mut Acquisition<'h>)) -> bool {
-        let numbers = self.index.get(&(who, op)).map_or(&[][..], Vec::as_slice);
+    /// Tells all acquisitions of an op, of which there must be one.
+    fn tell(&mut self, who: Life, op: u64, mut change: impl FnMut(&mut Acquisition<'h>)) -> Result<(), Trouble> {
+        let numbers = self.index.get(&(who, op)).ok_or_else(|| unasked(who, op))?;
         numbers.iter().for_each(|&number| change(&mut self.acquisitions[number]));
-        !numbers.is_empty()
-    }
-
-    /// The same, where there must be one.
-    fn tell_known(&mut self, who: Life, op: u64, change: impl FnMut(&mut Acquisition<'h>)) -> Result<(), Trouble> {
-        if self.tell(who, op, change) { Ok(()) } else { Err(unasked(who, op)) }
+        Ok(())
     }
 }
 
@@ -321,7 +323,6 @@ impl<'h> Acquisition<'h> {
             not_held: None,
             last_seen: None,
             first_unseen: None,
-            last_work: None,
             lost: None,
             left: None,
         }

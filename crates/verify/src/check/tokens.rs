@@ -1,7 +1,8 @@
 //! Tokens: of two holds that exclude each other the later has the greater one, and a claim has one.
 //!
 //! Surprise: where a store may forget, two can be told in the other order than they were let in, since a reply may be slow.
-//! There only those are compared of whom one had its answer before the other asked.
+//! There only those are compared of whom one had its answer before the other asked, and who was handed a hold by another
+//! task of its process is left out: its claim was let in long before, and keeping it out is what the fence is for.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +76,7 @@ fn falling(facts: &Facts<'_>, line: &[&Acquisition<'_>], by_question: bool, agai
                 *mark = Some((token, earlier));
             }
         }
-        let Some(mine) = token(hold) else { continue };
+        let Some(mine) = token(hold).filter(|_| !by_question || !handed_on(hold)) else { continue };
         let before = if hold.kind == LockKind::Read { alone } else { greater(alone, readers) };
         if let Some((greatest, earlier)) = before.filter(|(greatest, _)| *greatest > mine) {
             against.add(|| {
@@ -89,6 +90,10 @@ fn falling(facts: &Facts<'_>, line: &[&Acquisition<'_>], by_question: bool, agai
 
 fn told(hold: &Acquisition<'_>) -> At {
     hold.held.map_or(0, |held| held.at)
+}
+
+fn handed_on(hold: &Acquisition<'_>) -> bool {
+    hold.held.is_some_and(|held| held.by == By::HandOver)
 }
 
 /// One that was written down after its own end may have been let in long before: it is in no order.

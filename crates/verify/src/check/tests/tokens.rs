@@ -43,15 +43,17 @@ fn a_token_twice_is_found_across_time() {
 
 #[test]
 fn where_a_store_may_forget_only_who_asked_later_is_compared() {
-    let second_asked = |asked| {
+    let second_asked = |asked, by| {
         let mut sketch = Sketch::under(&[Nemesis::WipeStore]);
         sketch.hold(0, Take { token: Some(2), ..take(0, 10, 50) });
-        sketch.hold(1, Take { token: Some(1), ..take(asked, 60, 90) });
+        sketch.hold(1, Take { token: Some(1), by, ..take(asked, 60, 90) });
         sketch
     };
-    assert_finds(&second_asked(5), "tokens-rise", Passed);
-    assert_finds(&second_asked(11), "tokens-rise", Failed);
-    let mut sketch = second_asked(11);
+    assert_finds(&second_asked(5, By::Asking), "tokens-rise", Passed);
+    assert_finds(&second_asked(11, By::Asking), "tokens-rise", Failed);
+    // Its process had the claim before; nobody there knows that it is gone.
+    assert_finds(&second_asked(11, By::HandOver), "tokens-rise", Passed);
+    let mut sketch = second_asked(11, By::Asking);
     sketch.history.plan.nemesis.push(Nemesis::StepStore);
     assert_finds(&sketch, "tokens-rise", Reported);
 }

@@ -24,13 +24,29 @@ fn a_lock_that_is_wanted_moves_on() {
 }
 
 #[test]
-fn a_holder_that_works_is_not_stuck() {
+fn a_lock_that_is_held_for_long_is_not_stuck() {
     let mut sketch = Sketch::new();
-    let op = sketch.hold(0, take(0, 10, 5_000));
+    sketch.hold(0, take(0, 10, 5_000));
     sketch.hold(1, take(20, 5_100, 5_200));
-    assert_finds(&sketch, "nobody-is-stuck", Failed);
-    sketch.seen(0, op, 2_500, true);
     assert_finds(&sketch, "nobody-is-stuck", Passed);
+}
+
+#[test]
+fn what_a_dead_or_stopped_holder_held_comes_free_in_time() {
+    for nemesis in [Nemesis::KillHolder, Nemesis::PauseHolder] {
+        let next_held = |held| {
+            let mut sketch = Sketch::new();
+            let op = sketch.hold(0, Take { held: 10, ..Take::default() });
+            sketch.hold(1, take(20, held, held + 10));
+            sketch.hurt_worker(nemesis, 0, 2_000, 9_000);
+            if nemesis == Nemesis::PauseHolder {
+                sketch.seen(0, op, 9_001, false);
+            }
+            sketch
+        };
+        assert_finds(&next_held(5_000), "nobody-is-stuck", Passed);
+        assert_finds(&next_held(5_001), "nobody-is-stuck", Failed);
+    }
 }
 
 #[test]
@@ -58,6 +74,21 @@ fn time_in_which_the_store_or_who_wants_is_hurt_does_not_count() {
     sketch.hurt(Nemesis::StepStore, 5, 6);
     sketch.history.faults.clear();
     assert_finds(&sketch, "nobody-is-stuck", Reported);
+}
+
+#[test]
+fn a_file_stops_with_who_is_stopped_in_it() {
+    let stopped_until = |until| {
+        let mut sketch = wanted_until(6_000);
+        sketch.history.plan.store.scheme = "sqlite".to_owned();
+        sketch.hurt_worker(Nemesis::PauseWorker, 0, 150, until);
+        sketch
+    };
+    assert_finds(&stopped_until(4_000), "nobody-is-stuck", Reported);
+    assert_eq!(stopped_until(4_000).judged().figures.longest_stuck_ms, 5_899, "it is told all the same");
+    let mut stuck = stopped_until(4_000);
+    stuck.hold(0, take(20, 11_000, 11_001));
+    assert_finds(&stuck, "nobody-is-stuck", Failed);
 }
 
 #[test]
