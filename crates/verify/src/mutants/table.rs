@@ -193,17 +193,8 @@ const HALF_OPEN: Setup = Setup {
     ..BUSY
 };
 
-/// Replies are lost.
-const UNANSWERED: Setup = Setup {
-    name: "lost-replies",
-    nemesis: &[Nemesis::LoseReplies],
-    tasks: 24,
-    locks: 200,
-    lease_ms: 300,
-    think_us: 200,
-    seconds: 50,
-    ..BUSY
-};
+/// Everything takes longer on its way.
+const DELAYED: Setup = Setup { name: "delayed", nemesis: &[Nemesis::Delay], tasks: 6, locks: 24, seconds: 30, ..BUSY };
 
 /// Permits.
 const PERMITS: Setup =
@@ -256,7 +247,7 @@ pub const ROWS: &[Row] = &[
     Row { mutant: Mutant::UnknownIsRenewed, setup: &HALF_OPEN, checks: &["held-is-true", "holds-exclude"] },
     Row {
         mutant: Mutant::CounterRepeated,
-        setup: &UNANSWERED,
+        setup: &DELAYED,
         checks: &["counters-are-linearizable", "cells-are-linearizable"],
     },
     Row { mutant: Mutant::CounterInTwoSteps, setup: &CROWD, checks: &["counters-are-linearizable"] },
