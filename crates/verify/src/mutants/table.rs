@@ -117,13 +117,13 @@ const PAUSED: Setup = Setup {
     workers: 4,
     locks: 2,
     lease_ms: 500,
-    think_us: 20_000,
+    think_us: 8_000,
     seconds: 15,
     ..BUSY
 };
 
 /// The same on a file.
-const PAUSED_FILE: Setup = Setup { name: "paused-holders-of-a-file", target: "sqlite", ..PAUSED };
+const PAUSED_FILE: Setup = Setup { name: "paused-holders-of-a-file", target: "sqlite", think_us: 5_000, ..PAUSED };
 
 /// Workers are stopped while many of their questions are on the way.
 const PAUSED_ASKING: Setup = Setup {
@@ -213,7 +213,7 @@ const READERS: Setup = Setup {
 
 /// Two locks at a time.
 const SEVERAL: Setup =
-    Setup { name: "several-at-once", work: Work::Multi, tasks: 3, locks: 4, lease_ms: 500, seconds: 15, ..BUSY };
+    Setup { name: "several-at-once", work: Work::Multi, tasks: 3, locks: 3, lease_ms: 500, seconds: 20, ..BUSY };
 
 /// Owners that come in again.
 const AGAIN: Setup = Setup { name: "coming-in-again", work: Work::Reentrant, tasks: 3, ..BUSY };
