@@ -20,6 +20,7 @@ mod words;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use lockkeeper::mutants;
 
 use self::args::{Action, Cli};
 use self::exit::Failure;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let store = cli.store.as_deref();
     let done = match &cli.action {
         _ if cli.version => version(),
+        _ if mutants::BUILT_IN && std::env::var_os(mutants::VARIABLE).is_some() => Err(bug_chosen()),
         Some(Action::Run(args)) => run::run(store, args),
         Some(Action::Elect(args)) => run::elect(store, args),
         Some(Action::Once(args)) => run::once(store, args),
@@ -89,6 +91,15 @@ fn version() -> Result<u8, Failure> {
         .filter(|(scheme, built_in)| *built_in && *scheme != "memory")
         .map(|(scheme, _)| *scheme)
         .collect();
-    let text = format!("lockkeeper {}\nstores: {}\n", env!("CARGO_PKG_VERSION"), stores.join(" "));
+    let mut text = format!("lockkeeper {}\nstores: {}\n", env!("CARGO_PKG_VERSION"), stores.join(" "));
+    if mutants::BUILT_IN {
+        text.push_str("with seeded bugs, for `lockkeeper verify mutants` only\n");
+    }
     look::print(&text)
+}
+
+/// Only workers of `verify`, which are found out before this, may have a seeded bug.
+fn bug_chosen() -> Failure {
+    let message = format!("{} chooses a bug for this program's locks", mutants::VARIABLE);
+    Failure::new(exit::USAGE, message).with_hint("unset it: `verify --mutant NAME` gives it to the workers alone")
 }

@@ -84,7 +84,7 @@ mutants! {
     UnknownIsRenewed "unknown-is-renewed"
         "a renewal without an answer counts as one that was answered"
     CounterRepeated "counter-repeated"
-        "adding to a counter is repeated although it may have been done"
+        "a change of a counter or a cell that is not answered soon is made again, although it may have been done"
     CounterInTwoSteps "counter-in-two-steps"
         "adding to a counter reads it in one call and writes it in another"
     SwapIgnoresVersion "swap-ignores-version"

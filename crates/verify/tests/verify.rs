@@ -1,5 +1,8 @@
 //! Whole runs, with real worker processes on real stores.
 
+#[cfg(feature = "mutants")]
+#[path = "verify/bugs.rs"]
+mod bugs;
 #[path = "verify/ending.rs"]
 mod ending;
 #[path = "verify/hurting.rs"]

@@ -228,7 +228,8 @@ mod tests {
             tasks(Some(&only)).unwrap().into_iter().map(Task::name).collect()
         };
         assert_eq!(names(&["no-renew"]), ["no-lock", "no-bug/long", "no-renew"]);
-        assert_eq!(names(&["blind-renew", "no-renew"]), ["no-lock", "no-bug/long", "blind-renew", "no-renew"]);
+        let both = ["no-lock", "no-bug/long", "no-renew", "new-claim-on-retry"];
+        assert_eq!(names(&["new-claim-on-retry", "no-renew"]), both);
         let error = tasks(Some(&["no-such".to_owned()])).unwrap_err().to_string();
         assert!(error.contains("no-such") && error.contains("blind-delete"), "{error}");
         let all = tasks(None).unwrap();

@@ -10,7 +10,8 @@ use lockkeeper::mutants::Mutant;
 
 use crate::plan::{Nemesis, Work};
 
-/// A run that shows a bug. Those of the same name are the same, and are also made once without any bug.
+/// A run that shows a bug. Four dwells have to fit into lease and a second, or holders alone would look stuck. Those of the
+/// same name are the same, and are also made once without any bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// What it is called.
@@ -59,6 +60,9 @@ const BUSY: Setup = Setup {
     think_us: 1_000,
     seconds: 8,
 };
+
+/// Many tasks that share counters, and few that share a lock.
+const CROWD: Setup = Setup { name: "crowd", tasks: 5, locks: 40, think_us: 200, seconds: 15, ..BUSY };
 
 /// Holds that outlast their lease, and nothing hurts.
 const LONG: Setup = Setup { name: "long", tasks: 4, locks: 4, lease_ms: 500, think_us: 200_000, seconds: 15, ..BUSY };
@@ -113,13 +117,13 @@ const PAUSED: Setup = Setup {
     workers: 4,
     locks: 2,
     lease_ms: 500,
-    think_us: 20_000,
+    think_us: 8_000,
     seconds: 15,
     ..BUSY
 };
 
 /// The same on a file.
-const PAUSED_FILE: Setup = Setup { name: "paused-holders-of-a-file", target: "sqlite", ..PAUSED };
+const PAUSED_FILE: Setup = Setup { name: "paused-holders-of-a-file", target: "sqlite", think_us: 5_000, ..PAUSED };
 
 /// Workers are stopped while many of their questions are on the way.
 const PAUSED_ASKING: Setup = Setup {
@@ -140,11 +144,11 @@ const PAUSED_LONG: Setup = Setup {
     name: "paused-long-holders",
     nemesis: &[Nemesis::PauseHolder],
     workers: 3,
-    tasks: 8,
-    locks: 8,
-    lease_ms: 500,
-    think_us: 300_000,
-    seconds: 30,
+    tasks: 12,
+    locks: 16,
+    lease_ms: 300,
+    think_us: 170_000,
+    seconds: 35,
     ..BUSY
 };
 
@@ -152,11 +156,11 @@ const PAUSED_LONG: Setup = Setup {
 const STEPPED: Setup = Setup {
     name: "stepped-clocks",
     nemesis: &[Nemesis::StepClient],
-    workers: 3,
-    tasks: 4,
+    workers: 2,
+    tasks: 6,
     locks: 4,
     lease_ms: 500,
-    think_us: 300_000,
+    think_us: 200_000,
     seconds: 30,
     ..BUSY
 };
@@ -181,24 +185,16 @@ const RESTARTED: Setup = Setup {
 const HALF_OPEN: Setup = Setup {
     name: "half-open",
     nemesis: &[Nemesis::HalfOpen],
-    tasks: 8,
-    locks: 12,
-    think_us: 1_000_000,
-    seconds: 60,
+    tasks: 10,
+    locks: 20,
+    lease_ms: 300,
+    think_us: 200_000,
+    seconds: 30,
     ..BUSY
 };
 
-/// Replies are lost.
-const UNANSWERED: Setup = Setup {
-    name: "lost-replies",
-    nemesis: &[Nemesis::LoseReplies],
-    tasks: 10,
-    locks: 80,
-    lease_ms: 500,
-    think_us: 200,
-    seconds: 50,
-    ..BUSY
-};
+/// Everything takes longer on its way.
+const DELAYED: Setup = Setup { name: "delayed", nemesis: &[Nemesis::Delay], tasks: 6, locks: 24, seconds: 30, ..BUSY };
 
 /// Permits.
 const PERMITS: Setup =
@@ -217,7 +213,7 @@ const READERS: Setup = Setup {
 
 /// Two locks at a time.
 const SEVERAL: Setup =
-    Setup { name: "several-at-once", work: Work::Multi, tasks: 3, locks: 4, lease_ms: 500, seconds: 15, ..BUSY };
+    Setup { name: "several-at-once", work: Work::Multi, tasks: 3, locks: 3, lease_ms: 500, seconds: 20, ..BUSY };
 
 /// Owners that come in again.
 const AGAIN: Setup = Setup { name: "coming-in-again", work: Work::Reentrant, tasks: 3, ..BUSY };
@@ -249,8 +245,12 @@ pub const ROWS: &[Row] = &[
     Row { mutant: Mutant::DeadWaitersGranted, setup: &KILLED_WAITING, checks: &["nobody-is-stuck"] },
     Row { mutant: Mutant::NoSweep, setup: &KILLED, checks: &["nobody-is-stuck"] },
     Row { mutant: Mutant::UnknownIsRenewed, setup: &HALF_OPEN, checks: &["held-is-true", "holds-exclude"] },
-    Row { mutant: Mutant::CounterRepeated, setup: &UNANSWERED, checks: &["counters-are-linearizable"] },
-    Row { mutant: Mutant::CounterInTwoSteps, setup: &BUSY, checks: &["counters-are-linearizable"] },
+    Row {
+        mutant: Mutant::CounterRepeated,
+        setup: &DELAYED,
+        checks: &["counters-are-linearizable", "cells-are-linearizable"],
+    },
+    Row { mutant: Mutant::CounterInTwoSteps, setup: &CROWD, checks: &["counters-are-linearizable"] },
     Row { mutant: Mutant::SwapIgnoresVersion, setup: &BUSY, checks: &["cells-are-linearizable"] },
     Row { mutant: Mutant::ReentryByName, setup: &AGAIN, checks: &["holds-exclude"] },
     Row { mutant: Mutant::InnerReleaseFrees, setup: &AGAIN, checks: &["holds-last"] },
