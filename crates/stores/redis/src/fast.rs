@@ -51,6 +51,9 @@ pub(crate) enum Answer {
     NotSo,
 }
 
+/// A command of the seeded bugs alone: nobody is asked for the right to it.
+const COUNT: &str = "INCR";
+
 /// The lane, many at a time.
 pub(crate) struct Lane(pub(crate) Arc<Link>);
 
@@ -211,7 +214,7 @@ fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
 /// What tells the time.
 fn time() -> Cmd {
     if mutants::on(Mutant::PlainCounterToken) {
-        let mut count = redis::cmd("INCR");
+        let mut count = redis::cmd(COUNT);
         count.arg("lockkeeper:count");
         return count;
     }
@@ -237,7 +240,7 @@ pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId
 /// The server's clock in µs.
 pub(crate) fn time_us(value: Value) -> Result<u64> {
     if let (Value::Int(count), true) = (&value, mutants::on(Mutant::PlainCounterToken)) {
-        return u64::try_from(*count).map_err(|_| trouble::unexpected("INCR"));
+        return u64::try_from(*count).map_err(|_| trouble::unexpected(COUNT));
     }
     let Value::Array(parts) = &value else { return Err(trouble::unexpected("TIME")) };
     let part = |at: usize| parts.get(at).and_then(number).ok_or_else(|| trouble::unexpected("TIME"));
