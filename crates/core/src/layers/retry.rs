@@ -27,7 +27,7 @@ impl Layer for Retry {
             for attempt in 1.. {
                 let impatient = mutants::on(Mutant::CounterRepeated) && attempt == 1;
                 let answer = match call {
-                    Call::Update { .. } if impatient => at_once(next.run(call)).await,
+                    Call::Update { .. } if impatient => at_once(next.run(call).reply()).await,
                     _ => next.run(call).await,
                 };
                 let error = match answer {
