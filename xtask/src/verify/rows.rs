@@ -137,7 +137,7 @@ pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
                     nemesis: nemesis.to_string(),
                     work: work.to_string(),
                     // Long enough for the calm between the faults to be measured.
-                    seconds: if *work == "mutex" { 32 } else { 20 },
+                    seconds: if *work == "mutex" { 30 } else { 14 },
                     lease_ms: 1_000,
                     seed: 0,
                     enough: ENOUGH,
