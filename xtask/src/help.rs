@@ -58,12 +58,13 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
     (
         "verify",
         "hurt stores and clients, and see what happens to the locks",
-        "cargo xtask verify [--smoke | --all | --only TARGET,…] [--quick] [--record] [--render] [--install]",
+        "cargo xtask verify [--smoke | --all | --only TARGET,… | --mutants] [--quick] [--record] [--render] [--install]",
         "Runs `lockkeeper verify` row by row: the smoke matrix of about two minutes, or with --all every target against\n\
          everything that can be done to it. A check that fails, a row that cannot be run, too few acknowledged, or a control\n\
          without locks that loses nothing is a failure. Histories of rows that failed stay in target/verify.\n\n\
-         \x20 --all           the full matrix, in release mode: most of an hour\n\
+         \x20 --all           the full matrix, in release mode: more than half an hour\n\
          \x20 --only TARGET,… of that, these targets\n\
+         \x20 --mutants       every seeded bug must be caught: a quarter of an hour\n\
          \x20 --quick         short rows in a debug build, to see that they work\n\
          \x20 --record        write docs/verified.json and docs/verified.md\n\
          \x20 --render        only make docs/verified.md from docs/verified.json\n\

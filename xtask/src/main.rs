@@ -81,12 +81,16 @@ fn start(task: &str, rest: Vec<String>) -> Result<(), Trouble> {
             let mut flag = |name: &str| args.flag(name);
             let (smoke, all, quick) = (flag("--smoke"), flag("--all"), flag("--quick"));
             let (record, render, install) = (flag("--record"), flag("--render"), flag("--install"));
+            let mutants = flag("--mutants");
             let only = args.list("--only")?;
             args.finish()?;
-            if smoke && (all || only.is_some()) {
-                return Err(Trouble::new("--smoke is a matrix of its own").hint("leave it away, or --all and --only"));
+            if (smoke || mutants) && (all || only.is_some()) {
+                let which = if smoke { "--smoke" } else { "--mutants" };
+                return Err(
+                    Trouble::new(format!("{which} is a run of its own")).hint("leave it away, or --all and --only")
+                );
             }
-            verify::verify(&verify::Options { all, only, quick, record, render, install })
+            verify::verify(&verify::Options { all, only, quick, record, mutants, render, install })
         }
         "tidy" => args.finish().and_then(|()| check_tree()),
         "licences" => args.finish().and_then(|()| licences::licences()),

@@ -6,6 +6,7 @@
 mod page;
 mod result;
 mod rows;
+mod seeded;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub struct Options {
     pub quick: bool,
     /// Keep the results, and make the page of them.
     pub record: bool,
+    /// The seeded bugs instead.
+    pub mutants: bool,
     /// Only make the page.
     pub render: bool,
     /// Let the set-up use sudo.
@@ -49,13 +52,17 @@ pub fn verify(options: &Options) -> Result<(), Trouble> {
     if options.render {
         return render(&run::root());
     }
+    if options.mutants {
+        return mutants(options);
+    }
     let full = options.all || options.only.is_some();
     if options.record && (!full || options.quick) {
         return Err(Trouble::new("rows as short as these are not recorded").hint("--all --record"));
     }
     let servers: Vec<&'static Spec> = SERVERS.iter().collect();
     setup::setup(options.install, Some(&servers))?;
-    let program = build(full && !options.quick, options.record)?;
+    let release = full && !options.quick;
+    let program = build(if release { &["--release"] } else { &[] }, options.record)?;
     let (mut rows, untested) =
         if full { full_matrix(&program, options.only.as_deref())? } else { (rows::smoke(), vec![]) };
     if options.quick {
@@ -88,6 +95,20 @@ pub fn verify(options: &Options) -> Result<(), Trouble> {
     conclude(&done, &folder)
 }
 
+/// `cargo xtask verify --mutants`.
+fn mutants(options: &Options) -> Result<(), Trouble> {
+    let servers: Vec<&'static Spec> = SERVERS.iter().collect();
+    setup::setup(options.install, Some(&servers))?;
+    let program = build(&["--features", "mutants"], false)?;
+    let table = seeded::run(&program, &run::root().join("target/mutants"))?;
+    if options.record {
+        let mut results = kept(&run::root())?;
+        results["mutants"] = table.clone();
+        keep(&run::root(), &results)?;
+    }
+    seeded::conclude(&table)
+}
+
 /// Anything that failed is a failure of the whole.
 fn conclude(done: &[Done], folder: &Path) -> Result<(), Trouble> {
     let mut problems = Vec::new();
@@ -106,13 +127,11 @@ fn conclude(done: &[Done], folder: &Path) -> Result<(), Trouble> {
     )))
 }
 
-/// The program, freshly built; in release mode for what is recorded.
-fn build(release: bool, with_commit: bool) -> Result<PathBuf, Trouble> {
+/// The program, freshly built; in release mode for the rows that are recorded.
+fn build(how: &[&str], with_commit: bool) -> Result<PathBuf, Trouble> {
     let mut command = run::cargo();
     command.args(["build", "--locked", "--package", "lockkeeper-cli", "--message-format=json"]);
-    if release {
-        command.arg("--release");
-    }
+    command.args(how);
     if with_commit {
         command.env("LOCKKEEPER_COMMIT", commit());
     }
@@ -200,16 +219,27 @@ fn report_of(program: &Path, row: &Row, place: &Path) -> Result<Value, Trouble> 
 /// Keeps the results; those of targets that were left out stay as they were.
 fn record(root: &Path, done: &[Done], untested: &[Untested], only: Option<&[String]>) -> Result<(), Trouble> {
     let stays = |row: &&Value| only.is_some_and(|only| !only.iter().any(|name| row["target"] == name.as_str()));
-    let before = match fs::read_to_string(root.join(RESULTS)) {
-        Ok(text) => serde_json::from_str(&text).map_err(|e| Trouble::new(format!("{RESULTS} cannot be read: {e}")))?,
-        Err(_) => Value::Null,
-    };
-    let kept = |field: &str| before[field].as_array().into_iter().flatten().filter(stays).cloned().collect::<Vec<_>>();
-    let (mut rows, mut cannot) = (kept("rows"), kept("untested"));
+    let mut results = kept(root)?;
+    let before =
+        |field: &str| results[field].as_array().into_iter().flatten().filter(stays).cloned().collect::<Vec<_>>();
+    let (mut rows, mut cannot) = (before("rows"), before("untested"));
     rows.extend(done.iter().map(|done| done.record.clone()).filter(|record| !record.is_null()));
     cannot.extend(untested.iter().map(|one| json!({ "target": one.target, "nemesis": one.nemesis, "why": one.why })));
-    let results = json!({ "schema": "lockkeeper.verified/1", "rows": rows, "untested": cannot });
-    let mut text = serde_json::to_string_pretty(&results).map_err(|e| Trouble::new(e.to_string()))?;
+    (results["rows"], results["untested"]) = (json!(rows), json!(cannot));
+    keep(root, &results)
+}
+
+/// What was kept before.
+fn kept(root: &Path) -> Result<Value, Trouble> {
+    match fs::read_to_string(root.join(RESULTS)) {
+        Ok(text) => serde_json::from_str(&text).map_err(|e| Trouble::new(format!("{RESULTS} cannot be read: {e}"))),
+        Err(_) => Ok(json!({ "schema": "lockkeeper.verified/1", "rows": [], "untested": [] })),
+    }
+}
+
+/// Keeps it, and makes the page of it.
+fn keep(root: &Path, results: &Value) -> Result<(), Trouble> {
+    let mut text = serde_json::to_string_pretty(results).map_err(|e| Trouble::new(e.to_string()))?;
     text.push('\n');
     fs::write(root.join(RESULTS), text).map_err(|e| Trouble::new(format!("cannot write {RESULTS}: {e}")))?;
     render(root)

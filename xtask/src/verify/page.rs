@@ -37,6 +37,7 @@ pub fn page(results: &Value) -> String {
         page += &table(target, &of_target);
     }
     page += &not_tested(list(results, "untested"));
+    page += &seeded(&results["mutants"]);
     page += "\n## Repeating a row\n\nThe seed decides everything that is drawn by lot: whom a fault hits and when. How processes \
              interleave is the machine's business. So a row that is repeated meets the same faults, not the same accidents.\n\n\
              ```console\n";
@@ -48,6 +49,33 @@ pub fn page(results: &Value) -> String {
     }
     page += "```\n";
     page
+}
+
+/// The seeded bugs, and what caught each.
+fn seeded(table: &Value) -> String {
+    let (bugs, controls) = (list(table, "bugs"), list(table, "controls"));
+    if bugs.is_empty() {
+        return String::new();
+    }
+    let caught = |rows: &[Value]| rows.iter().filter(|row| row["caught"] == true).count();
+    let mut text = format!(
+        "\n## Seeded bugs\n\nChecks that have never failed show nothing. In a build with the feature `mutants` a bug of ours is put \
+         in by its name, and a run must catch it by the check that is named beforehand (`cargo xtask verify --mutants --record`, \
+         commit `{}`). {} of {} were caught; of the {} runs without a bug, and the one without a lock, {} were as they must be.\n\n\
+         | bug | what it does | caught by | what it saw | s |\n|---|---|---|---|---|\n",
+        word(table, "commit"),
+        caught(bugs),
+        bugs.len(),
+        controls.len().saturating_sub(1),
+        caught(controls),
+    );
+    for row in bugs.iter().chain(controls.iter().filter(|row| row["caught"] != true)) {
+        let saw = word(row, "saw").split_once(": ").map_or("", |(_, saw)| saw).replace('|', "/");
+        let check = if row["caught"] == true { word(row, "check").to_string() } else { "**not caught**".to_string() };
+        let seconds = row["after_ms"].as_u64().unwrap_or_default().div_ceil(1_000);
+        let _ = writeln!(text, "| {} | {} | {check} | {saw} | {seconds} |", word(row, "name"), word(row, "what"));
+    }
+    text
 }
 
 fn summary(rows: &[Value]) -> String {
