@@ -96,7 +96,7 @@ impl Clock {
 
     /// Now.
     pub fn now(&self) -> Moment {
-        Moment(if self.is_wall { wall_nanos() } else { system_nanos() }) + self.shifted()
+        Moment(if mutants::BUILT_IN && self.is_wall { wall_nanos() } else { system_nanos() }) + self.shifted()
     }
 
     /// Pushes an adjustable clock forward and wakes whoever sleeps on it; the system's clock is not moved.
@@ -142,7 +142,7 @@ impl Alarm {
             if self.clock.now() >= moment {
                 return;
             }
-            if self.clock.is_wall {
+            if mutants::BUILT_IN && self.clock.is_wall {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
             }

@@ -111,8 +111,8 @@ pub enum Work {
     Nothing,
 }
 
-/// What the store says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What the store says of itself; the default stands for one that is not up yet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Promised {
     /// The scheme of its address.
     pub scheme: String,

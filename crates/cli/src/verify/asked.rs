@@ -55,7 +55,7 @@ impl Asked {
             delay_ms: millis(args.lock_delay),
             think_us: u64::try_from(args.think.as_micros()).unwrap_or(u64::MAX),
             mutant: args.mutant.clone(),
-            store: unknown_yet(),
+            store: Promised::default(),
             made_of: MadeOf {
                 lockkeeper: env!("CARGO_PKG_VERSION").to_owned(),
                 commit: option_env!("LOCKKEEPER_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
@@ -64,19 +64,6 @@ impl Asked {
             },
         };
         Ok(Self { target, plan, folder })
-    }
-}
-
-/// The store says what it promises when it is up.
-fn unknown_yet() -> Promised {
-    Promised {
-        scheme: String::new(),
-        tokens: false,
-        fifo: false,
-        push: false,
-        has_time: false,
-        expiry_slack_ms: 0,
-        durable: false,
     }
 }
 

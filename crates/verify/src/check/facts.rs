@@ -366,28 +366,12 @@ fn life_facts(life: Life, events: &[Event], faults: &HashMap<Life, Vec<Hurt>>) -
     let faults = faults.get(&life).map_or(&[][..], Vec::as_slice);
     let of = |which: [Nemesis; 2]| faults.iter().filter(move |hurt| which.contains(&hurt.nemesis));
     let stops = of([Nemesis::PauseWorker, Nemesis::PauseHolder]).map(|hurt| (hurt.from, hurt.to));
-    let wrote = events.iter().map(moment).fold((At::MAX, 0), |all, at| (all.0.min(at), all.1.max(at)));
+    let wrote = events.iter().map(Event::moment).fold((At::MAX, 0), |all, at| (all.0.min(at), all.1.max(at)));
     LifeFacts {
         life,
         wrote: if wrote.0 > wrote.1 { (0, 0) } else { wrote },
         ended: events.iter().any(|event| matches!(event, Event::Ended { .. })),
         killed: of([Nemesis::KillWorker, Nemesis::KillHolder]).map(|hurt| hurt.from).min(),
         stopped: Spans::union(stops.collect()),
-    }
-}
-
-/// When a line was written, about.
-fn moment(event: &Event) -> At {
-    match event {
-        Event::Asked(asked) => asked.at,
-        Event::Began { at, .. }
-        | Event::Held { at, .. }
-        | Event::NotHeld { at, .. }
-        | Event::Seen { at, .. }
-        | Event::Wrote { at, .. }
-        | Event::Lost { at, .. }
-        | Event::Left { at, .. }
-        | Event::Called { at, .. }
-        | Event::Ended { at } => *at,
     }
 }

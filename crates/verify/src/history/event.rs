@@ -136,6 +136,24 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// When the line was written, about.
+    pub fn moment(&self) -> At {
+        match self {
+            Event::Asked(asked) => asked.at,
+            Event::Began { at, .. }
+            | Event::Held { at, .. }
+            | Event::NotHeld { at, .. }
+            | Event::Seen { at, .. }
+            | Event::Wrote { at, .. }
+            | Event::Lost { at, .. }
+            | Event::Left { at, .. }
+            | Event::Called { at, .. }
+            | Event::Ended { at } => *at,
+        }
+    }
+}
+
 /// The question for a lock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {

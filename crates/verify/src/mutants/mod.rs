@@ -177,15 +177,7 @@ fn plan(task: Task, number: u64) -> Plan {
             Task::Sound(_) | Task::NoLock => None,
         },
         // The store says so when it is up.
-        store: Promised {
-            scheme: String::new(),
-            tokens: false,
-            fifo: false,
-            push: false,
-            has_time: false,
-            expiry_slack_ms: 0,
-            durable: false,
-        },
+        store: Promised::default(),
         made_of: MadeOf {
             lockkeeper: env!("CARGO_PKG_VERSION").to_owned(),
             commit: option_env!("LOCKKEEPER_COMMIT").filter(|commit| !commit.is_empty()).map(str::to_owned),

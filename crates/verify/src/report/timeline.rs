@@ -124,8 +124,11 @@ pub fn draw(seen: &History) -> Timeline {
     let killed = kills(&seen.faults);
     let mut ops: Vec<Op> = seen.lives.iter().flat_map(|lived| of_life(lived.life, &lived.events, &killed)).collect();
     ops.sort_by_key(|op| (op.asked, op.life, op.op));
-    let moments =
-        seen.lives.iter().flat_map(|lived| lived.events.iter().map(at)).chain(seen.faults.iter().map(fault_at));
+    let moments = seen
+        .lives
+        .iter()
+        .flat_map(|lived| lived.events.iter().map(Event::moment))
+        .chain(seen.faults.iter().map(fault_at));
     let (begin, end) = moments.fold((u64::MAX, 0), |(begin, end), at| (begin.min(at), end.max(at)));
     let scale = Scale { begin: begin.min(end), end };
     let names: BTreeSet<&String> = ops.iter().flat_map(|op| &op.locks).collect();
@@ -175,7 +178,7 @@ fn kills(faults: &[Fault]) -> HashMap<Life, u64> {
 
 /// The acquisitions of one life, in the order in which they were asked for.
 fn of_life(life: Life, events: &[Event], killed: &HashMap<Life, u64>) -> Vec<Op> {
-    let last = events.iter().map(at).max().unwrap_or_default();
+    let last = events.iter().map(Event::moment).max().unwrap_or_default();
     let death = killed.get(&life).copied();
     let mut ops: BTreeMap<u64, Op> = BTreeMap::new();
     for event in events {
@@ -234,22 +237,6 @@ impl Op {
     /// Until when it believed that it holds, at most.
     fn believed(&self) -> u64 {
         self.ended.min(self.deadline)
-    }
-}
-
-/// The moment of a line.
-fn at(event: &Event) -> u64 {
-    match event {
-        Event::Asked(asked) => asked.at,
-        Event::Began { at, .. }
-        | Event::Held { at, .. }
-        | Event::NotHeld { at, .. }
-        | Event::Seen { at, .. }
-        | Event::Wrote { at, .. }
-        | Event::Lost { at, .. }
-        | Event::Left { at, .. }
-        | Event::Called { at, .. }
-        | Event::Ended { at } => *at,
     }
 }
 

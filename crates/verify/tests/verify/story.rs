@@ -27,15 +27,7 @@ pub fn plan(work: Work) -> Plan {
         delay_ms: 0,
         think_us: 200,
         mutant: None,
-        store: Promised {
-            scheme: String::new(),
-            tokens: false,
-            fifo: false,
-            push: false,
-            has_time: false,
-            expiry_slack_ms: 0,
-            durable: false,
-        },
+        store: Promised::default(),
         made_of: MadeOf { lockkeeper: String::new(), commit: None, server: None, began: String::new() },
     }
 }
