@@ -89,7 +89,7 @@ impl Many for Lane {
             Some(Value::Array(given)) => given,
             // A server that does not know the script is given it now; the next batch finds it there.
             Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
-                match self.0.ask(&release(&questions, By::Text)).await.and_then(|value| self.0.no_error(value))? {
+                match self.0.ask(&release(&questions, By::Text)).await? {
                     Value::Array(given) => given,
                     _ => Vec::new(),
                 }
