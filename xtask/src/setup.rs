@@ -207,6 +207,8 @@ mod tests {
             package: "dash",
             library: None,
             beside: &[],
+            members: &[],
+            leader: None,
         }
     }
 }

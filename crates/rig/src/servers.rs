@@ -25,4 +25,5 @@ pub const SERVERS: &[Spec] = &[
     etcd::ETCD,
     etcd::TLS,
     etcd::MTLS,
+    etcd::CLUSTER,
 ];
