@@ -206,6 +206,9 @@ mod tests {
             version: &[],
             package: "dash",
             library: None,
+            beside: &[],
+            members: &[],
+            leader: None,
         }
     }
 }

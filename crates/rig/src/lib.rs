@@ -9,6 +9,7 @@
 //! A new server is one entry in `servers.rs`. This folder uses the standard library, rustix and serde_json only, because
 //! `cargo xtask` compiles it by itself.
 
+mod cluster;
 mod identity;
 mod ports;
 mod process;
@@ -20,14 +21,15 @@ mod shared;
 mod spec;
 mod trouble;
 
+pub use cluster::Cluster;
 pub use identity::Identity;
 pub use process::Process;
 pub use proxy::{Connections, Counts, Proxy, Way, Which};
 pub use rustix::process::Signal;
 pub use server::Server;
 pub use servers::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS};
-pub use shared::{Entry, Shared, entries, forget, remember, rig_dir, shared, wanted};
-pub use spec::{Library, Ready, Spec, program_path};
+pub use shared::{Entry, Member, Shared, entries, forget, remember, rig_dir, shared, wanted};
+pub use spec::{Leader, Library, Ready, Spec, program_path};
 pub use trouble::Trouble;
 
 #[cfg(test)]
