@@ -46,7 +46,10 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub(crate) async fn dial(options: &Options, endpoint: &Endpoint) -> Result<Self> {
         let stream = wire::connect(endpoint, options.tls.as_ref()).await?;
-        let broken = |error: hyper::Error| trouble::unreachable(endpoint, std::io::Error::other(error));
+        let broken = |error: hyper::Error| {
+            let refused = wire::refused(endpoint, &error);
+            refused.unwrap_or_else(|| trouble::unreachable(endpoint, std::io::Error::other(error)))
+        };
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_connection_window_size(CONNECTION_WINDOW)

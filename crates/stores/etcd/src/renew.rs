@@ -104,7 +104,7 @@ impl Etcd {
             known.until = session.shared.then(|| Clock::system().now() + *lease);
         });
         tracing::trace!(target: "lockkeeper", name = %lock, ?length, "a hold was renewed");
-        Ok(Renewal::Renewed { lease: length.min(*lease) })
+        Ok(Renewal::Renewed { lease: length })
     }
 
     /// A hold that asks for more than its lease can give gets another one.

@@ -9,6 +9,7 @@ use lockkeeper_core::{Effect, Error, ErrorKind};
 use tonic::{Code, Status};
 
 use crate::options::Endpoint;
+use crate::wire;
 
 /// What we wrote was for a lease that is not there (any more): it was surely not done.
 pub(crate) fn is_lease_gone(status: &Status) -> bool {
@@ -46,6 +47,10 @@ pub(crate) fn silent(endpoint: &str) -> Error {
 
 /// What a server, or the way to it, said instead of an answer.
 pub(crate) fn refused(endpoint: &Endpoint, status: &Status) -> Error {
+    // With TLS 1.3 a server says so only in place of its first answer.
+    if let Some(error) = status.source().and_then(|cause| wire::refused(endpoint, cause)) {
+        return error;
+    }
     let said = shown(status);
     let text = status.message();
     if text.contains("authentication failed")
