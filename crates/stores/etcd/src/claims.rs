@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{ClaimId, Name};
@@ -29,6 +30,8 @@ pub(crate) struct Known {
     pub(crate) waits_for: Option<Awaited>,
     /// When it is no longer to be kept, though its lease is kept alive for others.
     pub(crate) until: Option<Moment>,
+    /// It has run out and is being taken out: it must not be told that it stands.
+    swept: bool,
 }
 
 /// The news that a waiting claim needs.
@@ -39,6 +42,9 @@ pub(crate) struct Awaited {
     pub(crate) range_end: Vec<u8>,
     /// The state of the store that its standing was judged by.
     pub(crate) revision: i64,
+    /// How many stood ahead, and the claim's own place.
+    pub(crate) ahead: usize,
+    pub(crate) order: u64,
 }
 
 impl Claims {
@@ -56,6 +62,7 @@ impl Claims {
             stray: false,
             waits_for: None,
             until: None,
+            swept: false,
         });
         known.session = Some(session.clone());
         std::mem::replace(&mut known.stray, true)
@@ -72,12 +79,36 @@ impl Claims {
         self.all().remove(&id)
     }
 
-    /// Claims on a shared lease whose own time is over, each once.
-    pub(crate) fn overdue(&self) -> Vec<(Name, ClaimId)> {
+    /// The claim is about to be asked for, or renewed, for this long. `None` if it is being taken out: then it is gone, or
+    /// soon will be.
+    pub(crate) fn goes_on(&self, id: ClaimId, length: Duration) -> Option<Known> {
+        let mut all = self.all();
+        let known = all.get_mut(&id).filter(|known| !known.swept)?;
+        known.until = known.until.map(|until| until.max(Clock::system().now() + length));
+        Some(known.clone())
+    }
+
+    /// Claims on a shared lease whose own time is over, each once. Whoever asks for them meanwhile finds them gone.
+    pub(crate) fn overdue(&self) -> Vec<(ClaimId, Known)> {
         let now = Clock::system().now();
         let mut all = self.all();
-        let over = |known: &mut Known| known.until.is_some_and(|until| until <= now).then(|| known.until = None);
-        all.iter_mut().filter_map(|(id, known)| over(known).map(|()| (known.lock.clone(), *id))).collect()
+        let overdue = all.iter_mut().filter(|(_, known)| !known.swept && known.until.is_some_and(|until| until <= now));
+        overdue
+            .map(|(id, known)| {
+                known.swept = true;
+                (*id, known.clone())
+            })
+            .collect()
+    }
+
+    /// One that was to be taken out could not be.
+    pub(crate) fn not_swept(&self, id: ClaimId) {
+        self.change(id, |known| known.swept = false);
+    }
+
+    /// Is it being taken out?
+    pub(crate) fn is_swept(&self, id: ClaimId) -> bool {
+        self.all().get(&id).is_some_and(|known| known.swept)
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ClaimId, Known>> {

@@ -42,7 +42,13 @@ impl Seen {
 
 impl Etcd {
     pub(crate) async fn enter_line(&self, lock: &Name, claim: &Claim) -> Result<Standing> {
-        let stands = self.claims.get(claim.id).is_some_and(|known| known.order.is_some());
+        if self.claims.is_swept(claim.id) {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the claim on `{lock}` ran out and is being taken out"),
+            ));
+        }
+        let stands = self.claims.goes_on(claim.id, claim.waiting_lease()).is_some_and(|known| known.order.is_some());
         if stands || claim.patience == Patience::Present {
             if let Some(standing) = self.ask(lock, claim).await? {
                 return Ok(standing);
@@ -89,8 +95,8 @@ impl Etcd {
                 return self.settle(lock, claim, &session, &seen, at).await;
             }
             if only_if_empty {
-                let disagrees = seen.line.agree(claim).err();
                 let ahead = seen.line.0.len();
+                let disagrees = seen.line.agree(ahead, claim).err();
                 if disagrees.is_none() && seen.line.judge(ahead, claim.weight, claim.capacity) == Verdict::In {
                     only_if_empty = false;
                     continue;
@@ -153,7 +159,7 @@ impl Etcd {
         seen: &Seen,
         at: usize,
     ) -> Result<Standing> {
-        if let Err(disagrees) = seen.line.agree(claim) {
+        if let Err(disagrees) = seen.line.agree(at, claim) {
             self.is_out(lock, claim.id).await?;
             return Err(disagrees);
         }
@@ -179,7 +185,7 @@ impl Etcd {
                     None => (keys::line(lock), keys::end_of(&keys::line(lock))),
                 };
                 let ahead = u32::try_from(at).unwrap_or(u32::MAX);
-                let awaited = Awaited { key, range_end, revision: seen.revision };
+                let awaited = Awaited { key, range_end, revision: seen.revision, ahead: at, order };
                 (Standing::Waiting { ahead, behind, moves_in: None }, Some(awaited), claim.waiting_lease())
             }
         };
@@ -238,6 +244,8 @@ impl Etcd {
         if !session.is_due() {
             return Ok(None);
         }
+        // One who comes does it for all.
+        let Some(_refreshing) = session.refreshing() else { return Ok(None) };
         if session.shared {
             self.sweep(&self.link).await;
         }

@@ -49,12 +49,12 @@ impl Etcd {
 
     /// Claims on a shared lease that have run out by their own time are taken out.
     pub(crate) async fn sweep(&self, link: &Link) {
-        for (lock, id) in self.claims.overdue() {
-            let known = self.claims.get(id);
-            match take_out(link, &lock, id, known.as_ref()).await {
+        for (id, known) in self.claims.overdue() {
+            match take_out(link, &known.lock, id, Some(&known)).await {
                 Ok(_) => drop(self.claims.forget(id)),
                 Err(error) => {
-                    tracing::debug!(target: "lockkeeper", name = %lock, %error, "a claim that ran out is still there");
+                    tracing::debug!(target: "lockkeeper", name = %known.lock, %error, "a claim that ran out is still there");
+                    self.claims.not_swept(id);
                 }
             }
         }

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream;
-use lockkeeper_core::{Error, ErrorKind, Result};
+use lockkeeper_core::Result;
 use tokio::sync::{mpsc, watch};
 
-use crate::link::Link;
+use crate::link::{Link, closed};
 use crate::proto::path;
 use crate::proto::watch::{EventKind, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching};
 
@@ -25,9 +25,9 @@ pub(crate) struct News {
 struct Desk {
     /// Where questions go while there is a stream.
     outbox: Option<mpsc::UnboundedSender<WatchRequest>>,
-    /// Which stream that is, and to which member.
+    /// Which stream that is, and the way it went: the member, and the connection to it.
     stream: u64,
-    at: usize,
+    way: (usize, u64),
     bells: HashMap<i64, Bell>,
     by_range: HashMap<Range, i64>,
     /// The last id that was given out. Never used again, not even on another stream.
@@ -70,19 +70,19 @@ impl News {
     /// Listens to a key, or with an end to a range of keys. Those who listen to the same share one watch.
     pub(crate) fn listen(&self, key: &[u8], range_end: &[u8]) -> Result<Ear> {
         if self.link.is_closed() {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
+            return Err(closed());
         }
         let range = (key.to_vec(), range_end.to_vec());
         let mut desk = lock(&self.desk);
-        // A member that others had to answer for may be silent for long: its stream is left, too.
-        let at = self.link.first();
-        if desk.at != at || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
+        // A member, or a connection, that was found silent may be so for long: its stream is left, too.
+        let way = self.link.way();
+        if desk.way != way || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
             desk.end();
             let (outbox, questions) = mpsc::unbounded_channel();
             desk.outbox = Some(outbox);
             desk.stream += 1;
-            desk.at = at;
-            tokio::spawn(tell(self.link.clone(), self.desk.clone(), (at, desk.stream), questions));
+            desk.way = way;
+            tokio::spawn(tell(self.link.clone(), self.desk.clone(), (way.0, desk.stream), questions));
         }
         if let Some(id) = desk.by_range.get(&range).copied()
             && let Some(bell) = desk.bells.get_mut(&id)

@@ -16,7 +16,7 @@ use crate::link::Link;
 use crate::news::News;
 use crate::options::Options;
 use crate::proto::cluster::{MemberListRequest, MemberListResponse};
-use crate::proto::{RangeRequest, RangeResponse, path};
+use crate::proto::{KeyValue, RangeRequest, RangeResponse, path};
 use crate::session::Session;
 use crate::{cells, keys, look, txn};
 
@@ -98,15 +98,9 @@ impl Etcd {
                 tokio::time::sleep(PAUSE).await;
                 return Ok(());
             }
-            if made.since.is_some_and(|since| since > awaited.revision) {
-                // Something happened before the watch was there: to the rival?
-                let question =
-                    RangeRequest { range_end: awaited.range_end.clone(), keys_only: true, ..txn::get(&awaited.key) };
-                let answer: RangeResponse = self.link.ask(path::RANGE, &question).await?.answer;
-                let untouched = answer.kvs.iter().all(|kv| kv.mod_revision <= awaited.revision);
-                if whole_line || answer.kvs.is_empty() || !untouched {
-                    return Ok(());
-                }
+            // Something happened before the watch was there: to those we wait for?
+            if made.since.is_some_and(|since| since > awaited.revision) && !self.is_as_seen(awaited).await? {
+                return Ok(());
             }
             let news = ear.heard.wait_for(|heard| {
                 let last = if whole_line { heard.last_not_new } else { heard.last };
@@ -117,6 +111,21 @@ impl Etcd {
             Ok(())
         };
         tokio::time::timeout(at_most, waiting).await.unwrap_or(Ok(()))
+    }
+
+    /// Do all still stand ahead as they did?
+    async fn is_as_seen(&self, awaited: &Awaited) -> Result<bool> {
+        let Awaited { key, range_end, revision, ahead, order } = awaited;
+        let question = RangeRequest { range_end: range_end.clone(), keys_only: true, ..txn::get(key) };
+        let found = self.link.ask::<_, RangeResponse>(path::RANGE, &question).await?.answer.kvs;
+        let is_ahead = |kv: &&KeyValue| {
+            let of_this_line =
+                range_end.is_empty() || kv.key.get(key.len()..).is_some_and(|rest| !rest.contains(&b'/'));
+            of_this_line && u64::try_from(kv.create_revision).is_ok_and(|place| place < *order)
+        };
+        let expected = if range_end.is_empty() { 1 } else { *ahead };
+        let standing: Vec<_> = found.iter().filter(is_ahead).collect();
+        Ok(standing.len() == expected && standing.iter().all(|kv| kv.mod_revision <= *revision))
     }
 
     /// Waits for any change of the line.
