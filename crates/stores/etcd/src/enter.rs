@@ -42,19 +42,20 @@ impl Seen {
 
 impl Etcd {
     pub(crate) async fn enter_line(&self, lock: &Name, claim: &Claim) -> Result<Standing> {
-        if self.claims.is_swept(claim.id) {
+        if self.claims.is_swept(lock, claim.id) {
             return Err(Error::new(
                 ErrorKind::Unavailable,
                 format!("the claim on `{lock}` ran out and is being taken out"),
             ));
         }
-        let stands = self.claims.goes_on(claim.id, claim.waiting_lease()).is_some_and(|known| known.order.is_some());
+        let stands =
+            self.claims.goes_on(lock, claim.id, claim.waiting_lease()).is_some_and(|known| known.order.is_some());
         if stands || claim.patience == Patience::Present {
             if let Some(standing) = self.ask(lock, claim).await? {
                 return Ok(standing);
             }
             // Its lease ended while it stood: it comes again, at the end of the line.
-            self.claims.change(claim.id, |known| known.order = None);
+            self.claims.change(lock, claim.id, |known| known.order = None);
         }
         self.come(lock, claim).await
     }
@@ -63,7 +64,7 @@ impl Etcd {
     async fn come(&self, lock: &Name, claim: &Claim) -> Result<Standing> {
         let mut only_if_empty = claim.patience == Patience::Now;
         for _ in 0..TRIES {
-            let (session, kept) = self.session_for(claim).await?;
+            let (session, kept) = self.session_for(lock, claim).await?;
             let strayed = self.claims.asks(lock, claim.id, &session);
             let key = keys::claim(lock, claim.id);
             let mut conditions = vec![txn::created(&key, 0), txn::created(&keys::gone(lock, claim.id), 0)];
@@ -81,7 +82,7 @@ impl Etcd {
                 })
                 .await?;
             let stray = strayed || !told.alone;
-            self.claims.change(claim.id, |known| known.stray = stray);
+            self.claims.change(lock, claim.id, |known| known.stray = stray);
             let Some(answer) = told.answer else {
                 self.ended(&session);
                 continue;
@@ -105,7 +106,7 @@ impl Etcd {
                 return disagrees.map_or(Ok(Standing::Refused { retry_after: None }), Err);
             }
             // Known to be gone: it has left before.
-            self.claims.forget(claim.id);
+            self.claims.forget(lock, claim.id);
             return Ok(Standing::Refused { retry_after: None });
         }
         Err(Error::new(
@@ -117,7 +118,7 @@ impl Etcd {
     /// Where a claim that stands is in the line; `None` if it does not stand and may come.
     async fn ask(&self, lock: &Name, claim: &Claim) -> Result<Option<Standing>> {
         for _ in 0..TRIES {
-            let known = self.claims.get(claim.id).and_then(|known| known.session);
+            let known = self.claims.get(lock, claim.id).and_then(|known| known.session);
             let (session, kept) = match known {
                 Some(session) => (session.clone(), self.refresh(&session).await?),
                 None => match self.look_up(lock, claim.id).await? {
@@ -189,7 +190,7 @@ impl Etcd {
                 (Standing::Waiting { ahead, behind, moves_in: None }, Some(awaited), claim.waiting_lease())
             }
         };
-        self.claims.change(claim.id, |known| {
+        self.claims.change(lock, claim.id, |known| {
             known.order = i64::try_from(order).ok();
             known.waits_for = waits_for;
             known.until = session.shared.then(|| now + keeps);
@@ -203,9 +204,9 @@ impl Etcd {
     }
 
     /// The lease that a claim is to hang on, and that it was kept alive if it was due.
-    async fn session_for(&self, claim: &Claim) -> Result<(Arc<Session>, Option<KeptAlive>)> {
+    async fn session_for(&self, lock: &Name, claim: &Claim) -> Result<(Arc<Session>, Option<KeptAlive>)> {
         for _ in 0..TRIES {
-            let known = self.claims.get(claim.id).and_then(|known| known.session);
+            let known = self.claims.get(lock, claim.id).and_then(|known| known.session);
             let session = match known.filter(|session| !session.left().is_zero()) {
                 Some(session) => session,
                 None if claim.store_lease() == self.link.options().lease => self.shared_session().await?,

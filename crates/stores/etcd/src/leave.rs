@@ -22,12 +22,12 @@ const TRIES: usize = 5;
 
 impl Etcd {
     pub(crate) async fn leave_line(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
-        let known = self.claims.get(id);
+        let known = self.claims.get(lock, id);
         let left = match keep {
             Keep::Nothing => take_out(&self.link, lock, id, known.as_ref()).await?,
             keep => self.keep_name(lock, id, keep, known.as_ref()).await?,
         };
-        self.claims.forget(id);
+        self.claims.forget(lock, id);
         self.let_go(known);
         Ok(left)
     }
@@ -39,22 +39,22 @@ impl Etcd {
 
     /// A claim that was refused without having been put; one of its questions may have strayed.
     pub(crate) async fn never_came(&self, lock: &Name, id: ClaimId) -> Result<()> {
-        if self.claims.get(id).is_some_and(|known| known.stray) {
+        if self.claims.get(lock, id).is_some_and(|known| known.stray) {
             return self.is_out(lock, id).await;
         }
-        let known = self.claims.forget(id);
+        let known = self.claims.forget(lock, id);
         self.let_go(known);
         Ok(())
     }
 
     /// Claims on a shared lease that have run out by their own time are taken out.
     pub(crate) async fn sweep(&self, link: &Link) {
-        for (id, known) in self.claims.overdue() {
-            match take_out(link, &known.lock, id, Some(&known)).await {
-                Ok(_) => drop(self.claims.forget(id)),
+        for ((id, lock), known) in self.claims.overdue() {
+            match take_out(link, &lock, id, Some(&known)).await {
+                Ok(_) => drop(self.claims.forget(&lock, id)),
                 Err(error) => {
-                    tracing::debug!(target: "lockkeeper", name = %known.lock, %error, "a claim that ran out is still there");
-                    self.claims.not_swept(id);
+                    tracing::debug!(target: "lockkeeper", name = %lock, %error, "a claim that ran out is still there");
+                    self.claims.not_swept(&lock, id);
                 }
             }
         }

@@ -176,7 +176,7 @@ impl Store for Etcd {
         Box::pin(async move {
             match waiter {
                 Waiter::Claim { id, .. } => {
-                    if let Some(awaited) = self.claims.get(id).and_then(|known| known.waits_for) {
+                    if let Some(awaited) = self.claims.get(lock, id).and_then(|known| known.waits_for) {
                         self.wait_for(&awaited, at_most).await?;
                     }
                 }
