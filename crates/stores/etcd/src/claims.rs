@@ -10,6 +10,7 @@ use std::time::Duration;
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{ClaimId, Name};
 
+use crate::news::Ear;
 use crate::session::Session;
 
 #[derive(Debug, Default)]
@@ -27,8 +28,9 @@ pub(crate) struct Known {
     pub(crate) order: Option<i64>,
     /// May a question of it still be heard that was not answered?
     pub(crate) stray: bool,
-    /// What it waits for.
+    /// What it waits for, and how it hears of that.
     pub(crate) waits_for: Option<Awaited>,
+    pub(crate) ear: Option<Arc<Ear>>,
     /// When it is no longer to be kept, though its lease is kept alive for others.
     pub(crate) until: Option<Moment>,
     /// It has run out and is being taken out: it must not be told that it stands.
@@ -43,9 +45,6 @@ pub(crate) struct Awaited {
     pub(crate) range_end: Vec<u8>,
     /// The state of the store that its standing was judged by.
     pub(crate) revision: i64,
-    /// How many stood ahead, and the claim's own place.
-    pub(crate) ahead: usize,
-    pub(crate) order: u64,
 }
 
 impl Claims {
@@ -61,6 +60,7 @@ impl Claims {
             order: None,
             stray: false,
             waits_for: None,
+            ear: None,
             until: None,
             swept: false,
         });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use lockkeeper_core::line::may_not_grow;
 use lockkeeper_core::store::Standing;
 use lockkeeper_core::time::Clock;
-use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Name, Patience, Result, Token, Verdict};
+use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Patience, Result, Token, Verdict};
 
 use crate::claims::Awaited;
 use crate::keys;
@@ -80,9 +80,13 @@ impl Etcd {
                     Err(status) if trouble::is_lease_gone(&status) => Ok(None),
                     answer => answer.map(Some),
                 })
-                .await?;
-            let stray = strayed || !told.alone;
+                .await;
+            let stray = match &told {
+                Ok(told) => strayed || !told.alone,
+                Err(error) => strayed || error.effect() == Effect::Unknown,
+            };
             self.claims.change(lock, claim.id, |known| known.stray = stray);
+            let told = told?;
             let Some(answer) = told.answer else {
                 self.ended(&session);
                 continue;
@@ -186,12 +190,13 @@ impl Etcd {
                     None => (keys::line(lock), keys::end_of(&keys::line(lock))),
                 };
                 let ahead = u32::try_from(at).unwrap_or(u32::MAX);
-                let awaited = Awaited { key, range_end, revision: seen.revision, ahead: at, order };
+                let awaited = Awaited { key, range_end, revision: seen.revision };
                 (Standing::Waiting { ahead, behind, moves_in: None }, Some(awaited), claim.waiting_lease())
             }
         };
         self.claims.change(lock, claim.id, |known| {
             known.order = i64::try_from(order).ok();
+            known.ear = known.ear.take().filter(|ear| waits_for.as_ref().is_some_and(|awaited| ear.is_for(awaited)));
             known.waits_for = waits_for;
             known.until = session.shared.then(|| now + keeps);
         });

@@ -42,9 +42,16 @@ impl Etcd {
         if self.claims.get(lock, id).is_some_and(|known| known.stray) {
             return self.is_out(lock, id).await;
         }
-        let known = self.claims.forget(lock, id);
-        self.let_go(known);
+        self.did_not_come(lock, id);
         Ok(())
+    }
+
+    /// A claim that surely was not put is forgotten, and nobody will take it out.
+    pub(crate) fn did_not_come(&self, lock: &Name, id: ClaimId) {
+        if self.claims.get(lock, id).is_some_and(|known| known.order.is_none() && !known.stray) {
+            let known = self.claims.forget(lock, id);
+            self.let_go(known);
+        }
     }
 
     /// Claims on a shared lease that have run out by their own time are taken out.
@@ -105,6 +112,9 @@ impl Etcd {
             let question = txn::txn(vec![txn::changed(&own.key, own.mod_revision)], then, Vec::new());
             let answer: TxnResponse = self.link.ask(path::TXN, &question).await?.answer;
             if answer.succeeded {
+                if let Some(session) = known.filter(|known| known.stray).and_then(|known| known.session.as_ref()) {
+                    keep_out(&self.link, lock, id, session).await?;
+                }
                 let revision = answer.header.map_or(0, |header| header.revision);
                 self.free_after(length, own.key.clone(), revision, lease);
                 return Ok(Left::Released);
@@ -133,18 +143,8 @@ impl Etcd {
 pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Option<&Known>) -> Result<Left> {
     let key = keys::claim(lock, id);
     let stray = known.filter(|known| known.stray).and_then(|known| known.session.clone());
-    if let Some(session) = &stray {
-        let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
-        let question = txn::txn(Vec::new(), vec![Do::Range(txn::get(&key)), txn::delete(&key), mark], Vec::new());
-        let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
-            // Nothing can hang on that lease any more.
-            Err(status) if trouble::is_lease_gone(&status) => Ok(None),
-            answer => answer.map(Some),
-        };
-        let told = link.ask_for(path::TXN, &question, judge).await?;
-        if let Some(answer) = told.answer {
-            return outcome(Told { answer, alone: told.alone });
-        }
+    if let Some(session) = stray {
+        keep_out(link, lock, id, &session).await?;
     }
     let order = known.filter(|known| !known.stray).and_then(|known| known.order);
     let conditions = order.map(|order| txn::created(&key, order)).into_iter().collect();
@@ -157,6 +157,18 @@ pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Optio
         }
         (left, _) => Ok(left),
     }
+}
+
+/// Leaves a mark on the lease that a claim could hang on: whatever of it was not answered finds that and does nothing.
+async fn keep_out(link: &Link, lock: &Name, id: ClaimId, session: &Session) -> Result<()> {
+    let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
+    let question = txn::txn(Vec::new(), vec![mark], Vec::new());
+    let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
+        // Nothing can hang on that lease any more.
+        Err(status) if !trouble::is_lease_gone(&status) => Err(status),
+        _ => Ok(()),
+    };
+    link.ask_for(path::TXN, &question, judge).await.map(|_| ())
 }
 
 /// Was it there?
