@@ -3,3 +3,4 @@
 mod cells;
 mod common;
 mod layout;
+mod strays;
