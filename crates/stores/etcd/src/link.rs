@@ -32,14 +32,33 @@ pub(crate) struct Link {
     /// The member that is asked first: the last one that answered.
     first: AtomicUsize,
     badge: Mutex<Option<Badge>>,
+    /// How many connections were given up.
+    given_up: AtomicUsize,
     closed: AtomicBool,
 }
 
 struct Member {
     endpoint: Endpoint,
-    pipe: Mutex<Option<Pipe>>,
+    pipe: Mutex<Option<Connection>>,
     /// Held while dialling, so that many who ask make one connection.
     dialling: tokio::sync::Mutex<()>,
+}
+
+/// A connection, and when it was made.
+struct Connection {
+    pipe: Pipe,
+    made: Instant,
+}
+
+/// A question under way, and which members are silent about it.
+///
+/// Surprise: what matters is how it ends. One that ends without an answer, also by being dropped, gives the connections up
+/// that were silent for too long: the other end of a connection can vanish without a word, and a new one may do.
+struct Asking<'a> {
+    link: &'a Link,
+    since: Instant,
+    enough: Duration,
+    silent: Vec<usize>,
 }
 
 /// An answer.
@@ -68,7 +87,8 @@ impl Link {
         let members: Vec<_> = options.endpoints.iter().map(member).collect();
         // Clients of one address list do not all begin with the same member.
         let first = AtomicUsize::new(fastrand::usize(..members.len().max(1)));
-        Self { options, members, first, badge: Mutex::default(), closed: AtomicBool::new(false) }
+        let (badge, given_up, closed) = (Mutex::default(), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { options, members, first, badge, given_up, closed }
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -118,10 +138,14 @@ impl Link {
         A: Message + Default + 'static,
     {
         let first = self.first();
-        let asking = async {
+        let mut asking = Asking::new(self, SILENCE);
+        let trying = async {
             let mut last = None;
             for at in self.order(first) {
-                match self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure)) {
+                asking.silent = vec![at];
+                let answer = self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure));
+                asking.silent.clear();
+                match answer {
                     Ok(answer) => {
                         self.first.store(at, Ordering::Relaxed);
                         return Ok(answer);
@@ -132,7 +156,7 @@ impl Link {
             }
             Err(last.unwrap_or_else(no_members))
         };
-        match tokio::time::timeout(self.options.timeout, asking).await {
+        match tokio::time::timeout(self.options.timeout, trying).await {
             Ok(answer) => answer,
             Err(_) => Err(self.silent()),
         }
@@ -147,11 +171,13 @@ impl Link {
             return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
         }
         let first = self.first();
+        let mut asking = Asking::new(self, silence);
         if self.members.len() == 1 {
-            return match tokio::time::timeout(self.options.timeout, attempt(first)).await {
-                Ok(answer) => Ok(Told { answer: answer?, alone: true }),
-                Err(_) => Err(self.silent()),
-            };
+            asking.silent.push(first);
+            let answer = tokio::time::timeout(self.options.timeout, attempt(first)).await;
+            let answer = answer.map_err(|_| self.silent())?;
+            asking.silent.clear();
+            return Ok(Told { answer: answer?, alone: true });
         }
         let end = Instant::now() + self.options.timeout;
         let mut order = self.order(first);
@@ -160,6 +186,7 @@ impl Link {
         let mut last: Option<Error> = None;
         loop {
             if let Some(at) = order.next() {
+                asking.silent.push(at);
                 let trial = attempt(at);
                 trials.push(async move { (at, trial.await) });
             } else if trials.is_empty() {
@@ -172,11 +199,18 @@ impl Link {
             }
             match tokio::time::timeout_at(next_at.min(end), trials.next()).await {
                 Ok(Some((at, Ok(answer)))) => {
+                    // The others may just be slow: nobody waits for them any more.
+                    asking.silent.clear();
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(Told { answer, alone: trials.is_empty() && asked_more == Effect::None });
                 }
-                Ok(Some((_, Err(error)))) if !error.is_transient() => return Err(error),
-                Ok(Some((_, Err(error)))) => {
+                Ok(Some((_, Err(error)))) if !error.is_transient() => {
+                    // This member says no, and another one may yet do it.
+                    let alone = trials.is_empty() && asked_more == Effect::None;
+                    return Err(if alone { error } else { error.with_effect(Effect::Unknown) });
+                }
+                Ok(Some((at, Err(error)))) => {
+                    asking.silent.retain(|silent| *silent != at);
                     if error.effect() == Effect::Unknown {
                         asked_more = Effect::Unknown;
                     }
@@ -244,8 +278,18 @@ impl Link {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
         }
-        *member.pipe() = Some(pipe.clone());
+        *member.pipe() = Some(Connection { pipe: pipe.clone(), made: Instant::now() });
         Ok(pipe)
+    }
+
+    /// A connection that was there at that time was silent since: the next question makes another.
+    fn give_up(&self, at: usize, since: Instant) {
+        let mut pipe = self.members[at].pipe();
+        if pipe.as_ref().is_some_and(|connection| connection.made <= since) {
+            tracing::debug!(target: "lockkeeper", member = %self.members[at].endpoint, "a silent connection is given up");
+            *pipe = None;
+            self.given_up.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// What shows who we are, if we have a name.
@@ -298,6 +342,11 @@ impl Link {
         self.first.load(Ordering::Relaxed)
     }
 
+    /// The same, and how many connections were given up before: a stream on one of these is of no use.
+    pub(crate) fn way(&self) -> (usize, usize) {
+        (self.first(), self.given_up.load(Ordering::Relaxed))
+    }
+
     /// The first one was of no use: another is asked first from now on.
     pub(crate) fn pass_over(&self, at: usize) {
         let next = (at + 1) % self.members.len().max(1);
@@ -344,12 +393,30 @@ impl Link {
 }
 
 impl Member {
-    fn pipe(&self) -> MutexGuard<'_, Option<Pipe>> {
+    fn pipe(&self) -> MutexGuard<'_, Option<Connection>> {
         self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> Option<Pipe> {
-        self.pipe().as_ref().filter(|pipe| !pipe.is_closed()).cloned()
+        self.pipe().as_ref().map(|connection| &connection.pipe).filter(|pipe| !pipe.is_closed()).cloned()
+    }
+}
+
+impl<'a> Asking<'a> {
+    /// Members that are silent for so long are not waited for, if nobody has answered when it ends.
+    fn new(link: &'a Link, enough: Duration) -> Self {
+        Self { link, since: Instant::now(), enough: enough.min(link.options.timeout), silent: Vec::new() }
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if self.since.elapsed() >= self.enough {
+            for at in &self.silent {
+                self.link.give_up(*at, self.since);
+                self.link.pass_over(*at);
+            }
+        }
     }
 }
 

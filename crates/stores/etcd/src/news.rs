@@ -25,9 +25,9 @@ pub(crate) struct News {
 struct Desk {
     /// Where questions go while there is a stream.
     outbox: Option<mpsc::UnboundedSender<WatchRequest>>,
-    /// Which stream that is, and to which member.
+    /// Which stream that is, and the way it goes.
     stream: u64,
-    at: usize,
+    way: (usize, usize),
     bells: HashMap<i64, Bell>,
     by_range: HashMap<Range, i64>,
     /// The last id that was given out. Never used again, not even on another stream.
@@ -75,14 +75,14 @@ impl News {
         let range = (key.to_vec(), range_end.to_vec());
         let mut desk = lock(&self.desk);
         // A member that others had to answer for may be silent for long: its stream is left, too.
-        let at = self.link.first();
-        if desk.at != at || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
+        let way = self.link.way();
+        if desk.way != way || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
             desk.end();
             let (outbox, questions) = mpsc::unbounded_channel();
             desk.outbox = Some(outbox);
             desk.stream += 1;
-            desk.at = at;
-            tokio::spawn(tell(self.link.clone(), self.desk.clone(), (at, desk.stream), questions));
+            desk.way = way;
+            tokio::spawn(tell(self.link.clone(), self.desk.clone(), (way.0, desk.stream), questions));
         }
         if let Some(id) = desk.by_range.get(&range).copied()
             && let Some(bell) = desk.bells.get_mut(&id)

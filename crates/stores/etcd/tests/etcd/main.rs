@@ -3,4 +3,6 @@
 mod cells;
 mod common;
 mod layout;
+mod leases;
 mod strays;
+mod wakes;
