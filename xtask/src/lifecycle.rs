@@ -168,6 +168,7 @@ mod tests {
         version: &["--version"],
         package: "coreutils",
         library: None,
+        beside: &[],
     };
 
     fn rig(name: &str) -> PathBuf {

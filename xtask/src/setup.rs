@@ -206,6 +206,7 @@ mod tests {
             version: &[],
             package: "dash",
             library: None,
+            beside: &[],
         }
     }
 }

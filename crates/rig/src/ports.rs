@@ -23,21 +23,27 @@ pub(super) fn free(count: usize) -> Result<Vec<u16>, Trouble> {
 
 /// Whether what listens on the port answers as it should.
 pub(super) fn answers(port: u16, ready: &Ready) -> bool {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let Ok(mut stream) = TcpStream::connect_timeout(&address, PROBE_TAKES) else { return false };
-    let asked = stream.set_read_timeout(Some(PROBE_TAKES)).is_ok() && stream.write_all(ready.say).is_ok();
+    let contains = |heard: &[u8]| heard.windows(ready.hear.len()).any(|window| window == ready.hear);
+    contains(&ask(port, ready.say, contains))
+}
+
+/// What is heard on the port after saying this: until it is enough, or the other side closes or is silent.
+pub(super) fn ask(port: u16, say: &[u8], enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut heard = Vec::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let Ok(mut stream) = TcpStream::connect_timeout(&address, PROBE_TAKES) else { return heard };
+    let asked = stream.set_read_timeout(Some(PROBE_TAKES)).is_ok() && stream.write_all(say).is_ok();
     let mut part = [0; 1024];
     while asked && heard.len() < 64 * 1024 {
         match stream.read(&mut part) {
             Ok(n) if n > 0 => heard.extend_from_slice(&part[..n]),
             _ => break,
         }
-        if heard.windows(ready.hear.len()).any(|window| window == ready.hear) {
-            return true;
+        if enough(&heard) {
+            break;
         }
     }
-    false
+    heard
 }
 
 /// Whether the process itself listens on the port.

@@ -43,6 +43,8 @@ pub struct Spec {
     pub package: &'static str,
     /// A library that its environment loads ahead of its own, as `{library}`.
     pub library: Option<Library>,
+    /// Other programs that its tests use, such as its command line, and the Debian packages that bring them.
+    pub beside: &'static [(&'static str, &'static str)],
 }
 
 /// A library loaded into a server.
@@ -99,9 +101,10 @@ impl Spec {
 
     /// What is not installed of all it needs: the program or library, and its Debian package.
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
-        let program = (self.program, self.package, program_path(self.program));
+        let programs = std::iter::once((self.program, self.package)).chain(self.beside.iter().copied());
+        let programs = programs.map(|(program, package)| (program, package, program_path(program)));
         let library = self.library.as_ref().map(|library| (library.file, library.package, library.path()));
-        let needed = std::iter::once(program).chain(library);
+        let needed = programs.chain(library);
         needed.filter(|(.., path)| path.is_none()).map(|(what, package, _)| (what, package)).collect()
     }
 

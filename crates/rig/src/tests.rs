@@ -19,6 +19,7 @@ pub(super) const SOON: Duration = Duration::from_secs(10);
 /// Tells this program, started again, what to own, and where to write down which process it is.
 const OWN: &str = "LOCKKEEPER_RIG_TEST_OWN";
 
+mod etcd;
 mod talk;
 mod variants;
 
@@ -34,7 +35,7 @@ fn variant(name: &str) -> Option<Server> {
     static ONCE: Once = Once::new();
     if !wanted() {
         // To the stream itself: the test harness swallows `eprintln!`.
-        let line = "\nNOT RUN: the rig's tests with a real redis; `cargo xtask test` runs them\n";
+        let line = "\nNOT RUN: the rig's tests with real servers; `cargo xtask test` runs them\n";
         ONCE.call_once(|| drop(writeln!(io::stderr(), "{line}")));
         return None;
     }
@@ -182,6 +183,7 @@ const fn script(text: &'static [&'static str], starts_within: Duration) -> Spec 
         version: &["-c", "echo script v1.2.3-x"],
         package: "dash",
         library: None,
+        beside: &[],
     }
 }
 

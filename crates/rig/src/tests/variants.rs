@@ -1,4 +1,4 @@
-//! The variants of redis: each does what its name says, and leaves nothing behind.
+//! The variants of redis and etcd: each does what its name says, and leaves nothing behind.
 //!
 //! The surprise: no variant is shared, so each test here starts its own.
 
@@ -20,7 +20,7 @@ fn ahead(talk: &mut Talk) -> i64 {
 #[test]
 fn only_plain_servers_are_shared() {
     let shared: Vec<&str> = SERVERS.iter().filter(|spec| spec.is_shared()).map(|spec| spec.name).collect();
-    assert_eq!(shared, ["redis"]);
+    assert_eq!(shared, ["redis", "etcd"]);
     assert!(SERVERS.iter().all(|spec| shared.contains(&spec.store())));
 }
 
