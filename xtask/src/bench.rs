@@ -42,7 +42,7 @@ pub fn wants_peers(words: &[String]) -> bool {
 
 fn install() -> Result<PathBuf, Trouble> {
     let redis: Vec<&Spec> = SERVERS.iter().filter(|spec| spec.name == "redis").collect();
-    setup::for_peers(false, &redis)?;
+    setup::for_peers(false, setup::FOR_REDIS_PEERS, &redis)?;
     let places = Places::new("bench/peers", "peers")?;
     places.cargo("rslock", &["--release"])?;
     places.npm("node-redlock")?;

@@ -22,12 +22,11 @@ POLL_S = 2
 FAULTS = {
     "blind-take": "comes in whoever is there",
     "blind-release": "frees whatever is there",
-    "no-release": "says that it released, and did not",
     "no-lease": "leaves a key that never ends",
     "no-renewal": "holds on beyond its lease without renewing",
     "no-clock": "says that it holds whatever the time",
     "polls": "waits without watching",
-    "counts-below": "waits for locks whose names only begin as its own does",
+    "counts-below": "waits for locks whose names only begin as its own does: right for a peer, wrong for ours",
     "mute": "does not tell what a release found",
 }
 
@@ -70,7 +69,7 @@ class Lock:
     """Held, lost or free, as its own clock and its own calls have it."""
 
     def __init__(self, url, name, lease_ms, words):
-        unknown = set(words) - set(FAULTS) - {"renews"}
+        unknown = set(words) - set(FAULTS)
         if unknown:
             sys.exit(f"no such fault: {', '.join(unknown)}")
         self.etcd, self.name, self.words = Etcd(url), name, words
@@ -127,8 +126,6 @@ class Lock:
 
     def release(self):
         self.let_go.set()
-        if "no-release" in self.words:
-            return True
         whole = {"key": code(f"{self.name}/"), "range_end": code(f"{self.name}0")}
         which = whole if "blind-release" in self.words else {"key": code(self.key)}
         return "deleted" in self.etcd("kv/deleterange", **which)
