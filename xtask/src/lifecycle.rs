@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lockkeeper_rig::{Entry, SERVERS, Server, Spec, Trouble, entries, forget, remember, rig_dir};
+use lockkeeper_rig::{Cluster, Entry, SERVERS, Spec, Trouble, entries, forget, remember, rig_dir};
 
 /// Somebody else's `up` takes seconds.
 const OTHERS_TAKE: Duration = Duration::from_secs(60);
@@ -17,10 +17,10 @@ pub struct Fleet {
     /// Where they live and are written down.
     rig: PathBuf,
     found: Vec<Entry>,
-    started: Vec<Server>,
+    started: Vec<Cluster>,
 }
 
-/// The servers that tests share. Variants of them are started by the tests that need one.
+/// The servers and clusters that tests share. Variants of them are started by the tests that need one.
 pub fn shared_servers() -> Vec<&'static Spec> {
     SERVERS.iter().filter(|spec| spec.is_shared()).collect()
 }
@@ -29,10 +29,16 @@ pub fn shared_servers() -> Vec<&'static Spec> {
 pub fn up() -> Result<(), Trouble> {
     let fleet = Fleet::up(&rig_dir(), &shared_servers())?;
     for entry in fleet.keep()? {
-        println!("up: {:<10} {}  (pid {}, {})", entry.name, entry.url, entry.identity.pid, entry.version);
+        println!("up: {:<10} {}  ({}, {})", entry.name, entry.url, pids(&entry), entry.version);
     }
     println!("up: written to {}", rig_dir().join("servers.json").display());
     Ok(())
+}
+
+/// Its processes, for people.
+fn pids(entry: &Entry) -> String {
+    let pids: Vec<String> = entry.members.iter().map(|member| member.identity.pid.to_string()).collect();
+    format!("pid {}", pids.join(" "))
 }
 
 /// `cargo xtask down`.
@@ -44,9 +50,9 @@ fn down_in(rig: &Path) -> Result<(), Trouble> {
     let _turn = turn(rig)?;
     let mut stuck = Vec::new();
     for entry in entries(rig)? {
-        let was_alive = entry.identity.is_alive();
+        let was_alive = entry.is_alive();
         match (entry.stop(rig), was_alive) {
-            (true, true) => println!("down: {} (pid {}) stopped", entry.name, entry.identity.pid),
+            (true, true) => println!("down: {} ({}) stopped", entry.name, pids(&entry)),
             (true, false) => println!("down: {} was gone already", entry.name),
             (false, _) => stuck.push(entry),
         }
@@ -58,7 +64,7 @@ fn down_in(rig: &Path) -> Result<(), Trouble> {
         return Ok(());
     }
     remember(rig, &stuck)?;
-    let names: Vec<String> = stuck.iter().map(|e| format!("{} (pid {})", e.name, e.identity.pid)).collect();
+    let names: Vec<String> = stuck.iter().map(|entry| format!("{} ({})", entry.name, pids(entry))).collect();
     Err(Trouble::new(format!("cannot stop {}", names.join(", ")))
         .hint("it may belong to another user; stop it as that one"))
 }
@@ -77,7 +83,7 @@ impl Fleet {
         }
         let mut started = Vec::new();
         for spec in specs.iter().filter(|spec| !known.iter().any(|entry| entry.name == spec.name)) {
-            started.push(Server::start(spec, rig)?);
+            started.push(Cluster::start(spec, rig)?);
         }
         let fleet = Fleet { rig: rig.to_path_buf(), found: known, started };
         remember(rig, &fleet.entries()?)?;
@@ -87,8 +93,8 @@ impl Fleet {
     /// Lets all of them live on.
     pub fn keep(mut self) -> Result<Vec<Entry>, Trouble> {
         let all = self.entries()?;
-        for server in self.started.drain(..) {
-            server.release()?;
+        for cluster in self.started.drain(..) {
+            cluster.release()?;
         }
         Ok(all)
     }
@@ -99,7 +105,7 @@ impl Fleet {
     }
 
     fn entries(&self) -> Result<Vec<Entry>, Trouble> {
-        let own: Result<Vec<Entry>, Trouble> = self.started.iter().map(Server::entry).collect();
+        let own: Result<Vec<Entry>, Trouble> = self.started.iter().map(Cluster::entry).collect();
         Ok(self.found.iter().cloned().chain(own?).collect())
     }
 }
@@ -169,6 +175,8 @@ mod tests {
         package: "coreutils",
         library: None,
         beside: &[],
+        members: &[],
+        leader: None,
     };
 
     fn rig(name: &str) -> PathBuf {
@@ -202,12 +210,17 @@ mod tests {
         let second = Fleet::up(&rig, &specs).unwrap();
         assert_eq!(second.found().len(), first.len());
         assert_eq!(second.keep().unwrap(), first);
-        first[0].identity.signal(Signal::KILL);
-        assert!(first[0].identity.wait_gone(Duration::from_secs(10)));
+        let cluster = first.iter().find(|entry| entry.members.len() > 1).expect("a cluster is among them");
+        for killed in [&first[0].members[0], &cluster.members[1]] {
+            killed.identity.signal(Signal::KILL);
+            assert!(killed.identity.wait_gone(Duration::from_secs(10)));
+        }
+        assert!(cluster.is_alive() && !cluster.is_ready(), "the other members go on");
         let third = Fleet::up(&rig, &specs).unwrap().keep().unwrap();
-        assert!(third.iter().all(Entry::is_ready) && third.iter().all(|entry| entry.identity != first[0].identity));
+        assert!(third.iter().all(Entry::is_ready) && !first[0].is_alive());
+        assert!(!cluster.is_alive(), "what lost a member was started anew as a whole");
         down_in(&rig).unwrap();
-        assert!(!third.iter().any(|entry| entry.identity.is_alive()));
+        assert!(!third.iter().any(Entry::is_alive));
         assert_eq!(contents(&rig), Vec::<String>::new());
         down_in(&rig).unwrap();
         fs::remove_dir_all(&rig).unwrap();
@@ -223,7 +236,7 @@ mod tests {
         let fleet = Fleet::up(&rig, &specs).unwrap();
         let entries = fleet.entries().unwrap();
         drop(fleet);
-        assert!(!entries.iter().any(|entry| entry.identity.is_alive()));
+        assert!(!entries.iter().any(Entry::is_alive));
         assert_eq!(contents(&rig), Vec::<String>::new());
         fs::remove_dir_all(&rig).unwrap();
     }

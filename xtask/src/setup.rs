@@ -229,6 +229,8 @@ mod tests {
             package: "dash",
             library: None,
             beside: &[],
+            members: &[],
+            leader: None,
         }
     }
 }

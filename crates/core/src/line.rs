@@ -89,16 +89,10 @@ impl Line {
     /// A claim comes into the line, or asks again. `order` is what a new claim gets; it must be above all others.
     pub fn enter(&mut self, claim: &Claim, now: Moment, order: u64) -> Result<Step<Standing>> {
         if let Some(other) = self.entries.iter().find(|entry| entry.expires > now) {
-            agree(other, claim)?;
+            agree(other.kind, other.capacity, claim)?;
         }
-        if let Some(entry) = self.get(claim.id).filter(|entry| entry.expires > now)
-            && claim.weight > entry.weight
-        {
-            return Err(Error::new(
-                ErrorKind::Mismatch,
-                format!("the claim stands with weight {} and cannot grow to {}", entry.weight, claim.weight),
-            )
-            .with_hint("leave, then enter with the larger weight"));
+        if let Some(entry) = self.get(claim.id).filter(|entry| entry.expires > now) {
+            may_not_grow(entry.weight, claim)?;
         }
         let before = self.inside();
         let mut removed = self.sweep(now);
@@ -319,24 +313,33 @@ impl Line {
     }
 }
 
-/// One name is one kind with one capacity while anyone stands in its line.
-fn agree(other: &Entry, claim: &Claim) -> Result<()> {
-    if other.kind == claim.kind && other.capacity == claim.capacity {
+/// One name is one kind with one capacity while anyone stands in its line: may the claim join one of these?
+///
+/// # Errors
+/// `Mismatch` if not.
+pub fn agree(kind: LockKind, capacity: u32, claim: &Claim) -> Result<()> {
+    if kind == claim.kind && capacity == claim.capacity {
         return Ok(());
     }
     let describe = |kind: LockKind, capacity: u32| match kind {
         LockKind::Semaphore => format!("a {kind} of {capacity}"),
         _ => format!("a {kind}"),
     };
-    Err(Error::new(
-        ErrorKind::Mismatch,
-        format!(
-            "the name is in use as {}, and was asked for as {}",
-            describe(other.kind, other.capacity),
-            describe(claim.kind, claim.capacity)
-        ),
-    )
-    .with_hint("use another name, or the same kind and capacity everywhere"))
+    let (is, asked) = (describe(kind, capacity), describe(claim.kind, claim.capacity));
+    let why = format!("the name is in use as {is}, and was asked for as {asked}");
+    Err(Error::new(ErrorKind::Mismatch, why).with_hint("use another name, or the same kind and capacity everywhere"))
+}
+
+/// A claim never grows where it stands.
+///
+/// # Errors
+/// `Mismatch` if it is asked to.
+pub fn may_not_grow(weight: u32, claim: &Claim) -> Result<()> {
+    if claim.weight <= weight {
+        return Ok(());
+    }
+    let why = format!("the claim stands with weight {weight} and cannot grow to {}", claim.weight);
+    Err(Error::new(ErrorKind::Mismatch, why).with_hint("leave, then enter with the larger weight"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::identity::poll;
 use super::spec::Filling;
-use super::{Entry, Identity, Process, Spec, Trouble, ports, program_path};
+use super::{Entry, Identity, Member, Process, Spec, Trouble, ports, program_path};
 
 /// The file that a server's stepped clock is read from.
 pub(super) const CLOCK: &str = "clock";
@@ -43,9 +43,7 @@ impl Server {
 
     /// The same, with files of the caller's own (path in its folder, and text), such as certificates.
     pub fn named_with(name: &str, files: &[(&str, &str)]) -> Result<Server, Trouble> {
-        let spec = super::SERVERS.iter().find(|spec| spec.name == name);
-        let spec = spec.ok_or_else(|| Trouble::new(format!("the rig has no server `{name}`")))?;
-        Server::start_with(spec, &std::env::temp_dir(), files)
+        Server::start_with(Spec::named(name)?, &std::env::temp_dir(), files)
     }
 
     /// Starts a server in a fresh folder under `parent` and waits until it is ready.
@@ -54,40 +52,66 @@ impl Server {
     }
 
     fn start_with(spec: &'static Spec, parent: &Path, files: &[(&str, &str)]) -> Result<Server, Trouble> {
-        let program = spec.find()?;
+        if !spec.members.is_empty() {
+            return Err(Trouble::new(format!("`{}` is more than one server", spec.name))
+                .hint(format!("`Cluster::named(\"{}\")` starts them", spec.name)));
+        }
+        let started = Server::start_all(spec, parent, files)?.pop();
+        started.ok_or_else(|| Trouble::new(format!("`{}` did not start", spec.name)))
+    }
+
+    /// Starts the server, or all members of the cluster at once, and waits until all are ready.
+    pub(super) fn start_all(
+        spec: &'static Spec,
+        parent: &Path,
+        files: &[(&str, &str)],
+    ) -> Result<Vec<Server>, Trouble> {
         let mut last = None;
         for _ in 0..TRIES {
-            let folder = fresh_folder(parent, spec.name)?;
-            let filling = match spec.filling(&folder) {
-                Ok(filling) => filling,
-                Err(trouble) => {
-                    let _ = fs::remove_dir_all(&folder);
-                    return Err(trouble);
-                }
-            };
-            let mut server = Server { spec, program: program.clone(), folder, filling, process: None };
-            match server.prepare(files).and_then(|()| server.launch()) {
-                Ok(()) => return Ok(server),
-                Err(trouble) if server.lost_its_port() => last = Some(trouble),
+            let mut servers = Server::lay_out(spec, parent)?;
+            let spawned = servers.iter_mut().try_for_each(|server| {
+                server.prepare(files)?;
+                server.spawn()
+            });
+            match spawned.and_then(|()| wait_ready(&mut servers.iter_mut().collect::<Vec<_>>())) {
+                Ok(()) => return Ok(servers),
+                Err(trouble) if servers.iter_mut().any(Server::lost_its_port) => last = Some(trouble),
                 Err(trouble) => return Err(trouble),
             }
         }
         Err(last.unwrap_or_else(|| Trouble::new(format!("`{}` did not start", spec.name))))
     }
 
+    /// Ports and folders for all that is to start. What is dropped before it starts takes its folder along.
+    fn lay_out(spec: &'static Spec, parent: &Path) -> Result<Vec<Server>, Trouble> {
+        let mut servers = Vec::new();
+        let ports = spec.free_ports()?;
+        for (member, spec) in spec.processes().iter().enumerate() {
+            let (program, folder) = (spec.find()?, fresh_folder(parent, spec.name)?);
+            let filling = spec.filling(&folder, member, &ports);
+            servers.push(Server { spec, program, folder, filling, process: None });
+        }
+        Ok(servers)
+    }
+
     /// Where a client connects.
     pub fn url(&self) -> String {
-        self.filling.fill(self.spec.url)
+        self.filled(self.spec.url)
+    }
+
+    /// A text with this server's values in it.
+    pub(super) fn filled(&self, text: &str) -> String {
+        self.filling.fill(text)
     }
 
     /// Its first port.
     pub fn port(&self) -> u16 {
-        self.filling.ports[0]
+        self.filling.own_ports()[0]
     }
 
     /// All its ports, in the order of their numbers in the table.
     pub fn ports(&self) -> &[u16] {
-        &self.filling.ports
+        self.filling.own_ports()
     }
 
     /// Its folder, removed when it stops.
@@ -127,11 +151,15 @@ impl Server {
     }
 
     /// Starts it again after [`kill`](Server::kill), on the same ports and in the same folder.
+    ///
+    /// A member of a cluster is ready when the cluster is: with too many others down, use
+    /// [`Cluster::restart`](super::Cluster::restart).
     pub fn restart(&mut self) -> Result<(), Trouble> {
         if self.process.is_some() {
-            return Err(Trouble::new(format!("`{}` still runs", self.spec.name)).hint("call `kill` first"));
+            return Err(Trouble::new(format!("{} still runs", self.title())).hint("call `kill` first"));
         }
-        self.launch()
+        self.spawn()?;
+        wait_ready(&mut [self])
     }
 
     /// Sets its wall clock off from the real one, as in `+40s` or `-1h`, at once. Each step counts from the real time.
@@ -154,30 +182,39 @@ impl Server {
     pub fn stop(mut self) -> Result<(), Trouble> {
         self.end();
         match self.process.as_mut().map(Process::ended) {
-            Some(None) => Err(Trouble::new(format!("`{}` cannot be stopped", self.spec.name))),
+            Some(None) => Err(Trouble::new(format!("{} cannot be stopped", self.title()))),
             _ => Ok(()),
         }
     }
 
-    /// Lets it live on without us; what is needed to find and stop it later.
-    pub fn release(mut self) -> Result<Entry, Trouble> {
-        let entry = self.entry()?;
-        self.process.take().map(Process::release);
-        self.folder = PathBuf::new(); // so that the drop leaves it alone
-        Ok(entry)
-    }
-
     /// What others need to connect to it, while we own it.
     pub fn entry(&self) -> Result<Entry, Trouble> {
-        let identity = self.identity().ok_or_else(|| Trouble::new(format!("`{}` does not run", self.spec.name)))?;
         Ok(Entry {
             name: self.spec.name.to_string(),
             url: self.url(),
-            port: self.port(),
-            identity,
-            folder: self.folder.clone(),
+            members: vec![self.member()?],
             version: self.spec.installed_version().unwrap_or_default(),
         })
+    }
+
+    /// What others need to find and stop it.
+    pub(super) fn member(&self) -> Result<Member, Trouble> {
+        let identity = self.identity().ok_or_else(|| Trouble::new(format!("{} does not run", self.title())))?;
+        Ok(Member { port: self.port(), identity, folder: self.folder.clone() })
+    }
+
+    /// Lets it live on without us.
+    pub(super) fn release(mut self) {
+        self.process.take().map(Process::release);
+        self.folder = PathBuf::new(); // so that the drop leaves it alone
+    }
+
+    /// Its name for people, and which of a cluster it is.
+    fn title(&self) -> String {
+        match self.filling.is_alone() {
+            true => format!("`{}`", self.spec.name),
+            false => format!("`{}` (member {})", self.spec.name, self.filling.member),
+        }
     }
 
     /// Removes what its library left outside of its folder.
@@ -192,8 +229,8 @@ impl Server {
     }
 
     fn running(&mut self) -> Result<&mut Process, Trouble> {
-        let name = self.spec.name;
-        self.process.as_mut().ok_or_else(|| Trouble::new(format!("`{name}` does not run")).hint("call `restart` first"))
+        let title = self.title();
+        self.process.as_mut().ok_or_else(|| Trouble::new(format!("{title} does not run")).hint("call `restart` first"))
     }
 
     fn prepare(&self, files: &[(&str, &str)]) -> Result<(), Trouble> {
@@ -226,32 +263,18 @@ impl Server {
         Ok(command.current_dir(&self.folder).envs(env).stdout(out).stderr(err))
     }
 
-    fn launch(&mut self) -> Result<(), Trouble> {
+    pub(super) fn spawn(&mut self) -> Result<(), Trouble> {
         let args = self.filling.fill_all(self.spec.args);
         let dress = |command: &mut Command| self.dressed(command).map(|_| ());
         let belongings = |pid| std::iter::once(self.folder.clone()).chain(leftovers(self.spec, pid)).collect();
-        let process = Process::serve(&self.program, &args, self.spec.stop, belongings, dress)?;
-        let identity = process.identity();
-        self.process = Some(process);
-        self.wait_ready(identity)
+        self.process = Some(Process::serve(&self.program, &args, self.spec.stop, belongings, dress)?);
+        Ok(())
     }
 
-    fn wait_ready(&mut self, identity: Identity) -> Result<(), Trouble> {
-        let (port, ready) = (self.port(), &self.spec.ready);
-        let began = Instant::now();
-        let outcome = poll(self.spec.starts_within, || {
-            if let Some(status) = self.process.as_mut().and_then(Process::ended) {
-                return Some(Err(status));
-            }
-            (ports::answers(port, ready) && ports::is_owned_by(port, identity.pid)).then_some(Ok(()))
-        });
-        match outcome {
-            Some(Ok(())) => Ok(()),
-            Some(Err(status)) => {
-                Err(self.failed(&format!("`{}` ended instead of starting ({status})", self.spec.name)))
-            }
-            None => Err(self.failed(&format!("`{}` was not ready within {:?}", self.spec.name, began.elapsed()))),
-        }
+    /// Whether it answers, and not somebody else in its place.
+    fn is_ready(&self) -> bool {
+        let Some(identity) = self.identity() else { return false };
+        ports::answers(self.port(), &self.spec.ready) && ports::is_owned_by(self.port(), identity.pid)
     }
 
     fn failed(&self, what: &str) -> Trouble {
@@ -263,7 +286,7 @@ impl Server {
     /// Whether somebody else listens where this server was to.
     fn lost_its_port(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| process.ended().is_some())
-            && self.filling.ports.iter().any(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_err())
+            && self.filling.own_ports().iter().any(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_err())
     }
 
     fn end(&mut self) {
@@ -284,6 +307,31 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Waits until all of these are ready; the first that ends instead ends the waiting.
+pub(super) fn wait_ready(servers: &mut [&mut Server]) -> Result<(), Trouble> {
+    let began = Instant::now();
+    let at_most = servers.iter().map(|server| server.spec.starts_within).max().unwrap_or_default();
+    let mut waiting: Vec<usize> = (0..servers.len()).collect();
+    let ended = poll(at_most, || {
+        for (n, server) in servers.iter_mut().enumerate() {
+            if let Some(status) = server.process.as_mut().and_then(Process::ended) {
+                return Some(Some((n, status)));
+            }
+        }
+        waiting.retain(|n| !servers[*n].is_ready());
+        waiting.is_empty().then_some(None)
+    });
+    match (ended, waiting.first()) {
+        (Some(Some((n, status))), _) => {
+            Err(servers[n].failed(&format!("{} ended instead of starting ({status})", servers[n].title())))
+        }
+        (None, Some(n)) => {
+            Err(servers[*n].failed(&format!("{} was not ready within {:?}", servers[*n].title(), began.elapsed())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{env, fs, io};
 use serde_json::{Value, json};
 
 use super::identity::poll;
-use super::{Identity, SERVERS, Signal, Trouble, ports};
+use super::{Identity, Signal, Spec, Trouble, ports};
 
 const FILE: &str = "servers.json";
 const STOP_TAKES: Duration = Duration::from_secs(10);
@@ -24,21 +24,28 @@ const ONLY: &str = "LOCKKEEPER_ONLY";
 /// Where `servers.json` is, if not in this build's own target folder.
 const FOLDER: &str = "LOCKKEEPER_RIG_DIR";
 
-/// A server that is up, as `servers.json` has it.
+/// A server or a cluster that is up, as `servers.json` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name in the table.
     pub name: String,
     /// Where a client connects.
     pub url: String,
+    /// Its processes, in the order of the table: one for a server by itself.
+    pub members: Vec<Member>,
+    /// The version it printed.
+    pub version: String,
+}
+
+/// One process of what is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
     /// Its first port.
     pub port: u16,
-    /// Its process.
+    /// The process.
     pub identity: Identity,
     /// Its folder.
     pub folder: PathBuf,
-    /// The version it printed.
-    pub version: String,
 }
 
 /// What a test that needs a server got.
@@ -73,7 +80,7 @@ pub fn shared(name: &str) -> Result<Shared, Trouble> {
 /// A list whose servers are all gone (a run was killed, the machine started anew) asks for nothing.
 pub fn wanted() -> bool {
     env::var(ASKED_FOR).is_ok_and(|value| value == "1")
-        || entries(&rig_dir()).is_ok_and(|known| known.iter().any(|entry| entry.identity.is_alive()))
+        || entries(&rig_dir()).is_ok_and(|known| known.iter().any(Entry::is_alive))
 }
 
 /// Says aloud that something was not run. Written to the stream itself: the test harness swallows `eprintln!`.
@@ -94,41 +101,40 @@ pub fn rig_dir() -> PathBuf {
 }
 
 impl Entry {
-    /// Whether it is still the same process, and answers.
+    /// Whether any process of it still runs.
+    pub fn is_alive(&self) -> bool {
+        self.members.iter().any(|member| member.identity.is_alive())
+    }
+
+    /// Whether they are still the same processes, and all answer.
     pub fn is_ready(&self) -> bool {
-        let spec = SERVERS.iter().find(|spec| spec.name == self.name);
-        self.identity.is_alive()
-            && ports::is_owned_by(self.port, self.identity.pid)
-            && spec.is_some_and(|spec| ports::answers(self.port, &spec.ready))
+        let specs = Spec::named(&self.name).map(Spec::processes).unwrap_or_default();
+        specs.len() == self.members.len()
+            && self.members.iter().zip(specs).all(|(member, spec)| {
+                member.identity.is_alive()
+                    && ports::is_owned_by(member.port, member.identity.pid)
+                    && ports::answers(member.port, &spec.ready)
+            })
     }
 
     /// The same; on a busy machine it may take a while to answer.
     fn gets_ready(&self) -> bool {
-        let ready_or_gone = || if self.identity.is_alive() { self.is_ready().then_some(true) } else { Some(false) };
+        let all_alive = || self.members.iter().all(|member| member.identity.is_alive());
+        let ready_or_gone = || if all_alive() { self.is_ready().then_some(true) } else { Some(false) };
         poll(ANSWER_TAKES, ready_or_gone).unwrap_or(false)
     }
 
-    /// Ends it cleanly, by force if it takes too long, and removes its folder. Says whether it is gone.
+    /// Ends it cleanly, by force if it takes too long, and removes its folders. Says whether it is gone.
     pub fn stop(&self, rig: &Path) -> bool {
-        let signal = SERVERS.iter().find(|spec| spec.name == self.name).map_or(Signal::TERM, |spec| spec.stop);
-        self.identity.signal(signal);
-        self.identity.signal(Signal::CONT); // a stopped process takes no other signal
-        let gone = self.identity.wait_gone(STOP_TAKES) || {
-            self.identity.signal(Signal::KILL);
-            self.identity.wait_gone(STOP_TAKES)
-        };
-        // The file may have been edited: remove only what `up` can have made.
-        if gone && self.folder.parent() == Some(rig) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-        gone
+        let specs = Spec::named(&self.name).map(Spec::processes).unwrap_or_default();
+        let signals = specs.iter().map(|spec| spec.stop).chain(std::iter::repeat(Signal::TERM));
+        // Counted, so that one that cannot be stopped does not keep the others from it.
+        self.members.iter().zip(signals).filter(|(member, signal)| !member.stop(*signal, rig)).count() == 0
     }
 
     fn to_json(&self) -> Value {
-        json!({
-            "name": self.name, "url": self.url, "port": self.port, "pid": self.identity.pid,
-            "start": self.identity.start, "dir": self.folder.display().to_string(), "version": self.version,
-        })
+        let members: Vec<Value> = self.members.iter().map(Member::to_json).collect();
+        json!({ "name": self.name, "url": self.url, "version": self.version, "members": members })
     }
 
     /// The servers in the text of `servers.json`; nothing if it is not what `up` writes.
@@ -145,13 +151,39 @@ impl Entry {
 
     fn from_json(value: &Value) -> Option<Entry> {
         let text = |key: &str| value[key].as_str().map(str::to_string);
-        Some(Entry {
-            name: text("name")?,
-            url: text("url")?,
+        let members: Vec<Member> = value["members"].as_array()?.iter().map(Member::from_json).collect::<Option<_>>()?;
+        let entry = Entry { name: text("name")?, url: text("url")?, members, version: text("version")? };
+        (!entry.members.is_empty()).then_some(entry)
+    }
+}
+
+impl Member {
+    fn stop(&self, signal: Signal, rig: &Path) -> bool {
+        self.identity.signal(signal);
+        self.identity.signal(Signal::CONT); // a stopped process takes no other signal
+        let gone = self.identity.wait_gone(STOP_TAKES) || {
+            self.identity.signal(Signal::KILL);
+            self.identity.wait_gone(STOP_TAKES)
+        };
+        // The file may have been edited: remove only what `up` can have made.
+        if gone && self.folder.parent() == Some(rig) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+        gone
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "port": self.port, "pid": self.identity.pid, "start": self.identity.start,
+            "dir": self.folder.display().to_string(),
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Member> {
+        Some(Member {
             port: value["port"].as_u64()?.try_into().ok()?,
             identity: Identity { pid: value["pid"].as_u64()?.try_into().ok()?, start: value["start"].as_u64()? },
-            folder: PathBuf::from(text("dir")?),
-            version: text("version")?,
+            folder: PathBuf::from(value["dir"].as_str()?),
         })
     }
 }

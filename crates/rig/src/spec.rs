@@ -1,7 +1,8 @@
 //! How to start a server, as data.
 //!
 //! The surprise: `{dir}`, `{port}`, `{port2}`…, `{library}` are filled in wherever they stand (arguments, files,
-//! environment, preparation, address), and as many free ports are taken as are named.
+//! environment, preparation, address), and as many free ports are taken as are named. Servers that start together also
+//! have their own number in `{member}`, from 0, and each other's ports in `{port@0}`, `{port2@1}`….
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,16 @@ pub struct Spec {
     pub library: Option<Library>,
     /// Other programs that its tests use, such as its command line, and the Debian packages that bring them.
     pub beside: &'static [(&'static str, &'static str)],
+    /// The servers of a cluster, which start together and are one to whoever connects; of the cluster's own fields only
+    /// those that are not about a process count: names, address, version. None for a server by itself.
+    pub members: &'static [Spec],
+    /// Who leads the cluster.
+    pub leader: Option<Leader>,
 }
+
+/// Finds out which member of a cluster leads, by its number from 0; nothing while they do not agree on one. Asks on these
+/// ports, with nothing for a member that cannot answer now, and is bounded in time.
+pub type Leader = fn(&[Option<u16>]) -> Option<usize>;
 
 /// A library loaded into a server.
 #[derive(Debug)]
@@ -82,13 +92,22 @@ pub struct Ready {
 /// The values for a spec's placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Filling {
-    pub(super) dir: String,
-    pub(super) ports: Vec<u16>,
+    dir: String,
+    /// Which of those that start together it is.
+    pub(super) member: usize,
+    /// The ports of each of them.
+    ports: Vec<Vec<u16>>,
     /// Where the library is, or nothing.
     library: String,
 }
 
 impl Spec {
+    /// The entry of this name in the table.
+    pub(super) fn named(name: &str) -> Result<&'static Spec, Trouble> {
+        let spec = super::SERVERS.iter().find(|spec| spec.name == name);
+        spec.ok_or_else(|| Trouble::new(format!("the rig has no server `{name}`")))
+    }
+
     /// The store it belongs to, under the name the laws have for it.
     pub fn store(&self) -> &'static str {
         self.variant_of.unwrap_or(self.name)
@@ -99,13 +118,19 @@ impl Spec {
         self.variant_of.is_none()
     }
 
+    /// What is started: the members of a cluster, or the server itself.
+    pub fn processes(&self) -> &[Spec] {
+        if self.members.is_empty() { std::slice::from_ref(self) } else { self.members }
+    }
+
     /// What is not installed of all it needs: the program or library, and its Debian package.
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let programs = std::iter::once((self.program, self.package)).chain(self.beside.iter().copied());
         let programs = programs.map(|(program, package)| (program, package, program_path(program)));
         let library = self.library.as_ref().map(|library| (library.file, library.package, library.path()));
-        let needed = programs.chain(library);
-        needed.filter(|(.., path)| path.is_none()).map(|(what, package, _)| (what, package)).collect()
+        let needed = programs.chain(library).filter(|(.., path)| path.is_none());
+        let members = self.members.iter().flat_map(Spec::missing);
+        needed.map(|(what, package, _)| (what, package)).chain(members).collect()
     }
 
     /// Where its program is, or what to type to get it and all else it needs.
@@ -129,11 +154,22 @@ impl Spec {
         version_in(&said)
     }
 
-    /// Fresh ports and a folder for its placeholders.
-    pub(super) fn filling(&self, dir: &Path) -> Result<Filling, Trouble> {
-        let count = (1..).take_while(|n| *n == 1 || self.texts().any(|text| text.contains(&placeholder(*n)))).count();
+    /// How many ports its placeholders name.
+    fn port_count(&self) -> usize {
+        (1..).take_while(|n| *n == 1 || self.texts().any(|text| text.contains(&placeholder(*n, "")))).count()
+    }
+
+    /// Fresh ports for each of what is started; no two are the same.
+    pub(super) fn free_ports(&self) -> Result<Vec<Vec<u16>>, Trouble> {
+        let counts: Vec<usize> = self.processes().iter().map(Spec::port_count).collect();
+        let mut free = ports::free(counts.iter().sum())?.into_iter();
+        Ok(counts.iter().map(|count| free.by_ref().take(*count).collect()).collect())
+    }
+
+    /// The values for one of what is started, which has this folder.
+    pub(super) fn filling(&self, dir: &Path, member: usize, ports: &[Vec<u16>]) -> Filling {
         let library = self.library.as_ref().and_then(Library::path).unwrap_or_default();
-        Ok(Filling { dir: text(dir), ports: ports::free(count)?, library: text(&library) })
+        Filling { dir: text(dir), member, ports: ports.to_vec(), library: text(&library) }
     }
 
     fn texts(&self) -> impl Iterator<Item = &'static str> {
@@ -144,10 +180,28 @@ impl Spec {
 }
 
 impl Filling {
+    /// Whether it starts by itself.
+    pub(super) fn is_alone(&self) -> bool {
+        self.ports.len() == 1
+    }
+
+    /// Its own ports.
+    pub(super) fn own_ports(&self) -> &[u16] {
+        &self.ports[self.member]
+    }
+
     pub(super) fn fill(&self, text: &str) -> String {
-        let start = text.replace("{dir}", &self.dir).replace("{library}", &self.library);
-        let numbered = self.ports.iter().enumerate();
-        numbered.fold(start, |text, (n, port)| text.replace(&placeholder(n + 1), &port.to_string()))
+        let mut text = text.replace("{dir}", &self.dir).replace("{library}", &self.library);
+        text = text.replace("{member}", &self.member.to_string());
+        for (member, ports) in self.ports.iter().enumerate() {
+            for (n, port) in ports.iter().enumerate() {
+                text = text.replace(&placeholder(n + 1, &format!("@{member}")), &port.to_string());
+                if member == self.member {
+                    text = text.replace(&placeholder(n + 1, ""), &port.to_string());
+                }
+            }
+        }
+        text
     }
 
     pub(super) fn fill_all(&self, texts: &[&str]) -> Vec<String> {
@@ -165,8 +219,9 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn placeholder(number: usize) -> String {
-    if number == 1 { "{port}".to_string() } else { format!("{{port{number}}}") }
+/// A port by its number, and whose it is if not the server's own.
+fn placeholder(number: usize, whose: &str) -> String {
+    if number == 1 { format!("{{port{whose}}}") } else { format!("{{port{number}{whose}}}") }
 }
 
 /// Looks a program up in `PATH` and in the folders that only administrators have there.

@@ -19,6 +19,7 @@ pub(super) const SOON: Duration = Duration::from_secs(10);
 /// Tells this program, started again, what to own, and where to write down which process it is.
 const OWN: &str = "LOCKKEEPER_RIG_TEST_OWN";
 
+mod cluster;
 mod etcd;
 mod talk;
 mod variants;
@@ -32,14 +33,19 @@ pub(super) fn redis() -> Option<Server> {
 
 /// A server of our own, or nothing when nobody asked for servers.
 fn variant(name: &str) -> Option<Server> {
+    asked_for().then(|| Server::named(name).expect("the server starts"))
+}
+
+/// Whether servers are to be started; says aloud if not.
+fn asked_for() -> bool {
     static ONCE: Once = Once::new();
     if !wanted() {
         // To the stream itself: the test harness swallows `eprintln!`.
         let line = "\nNOT RUN: the rig's tests with real servers; `cargo xtask test` runs them\n";
         ONCE.call_once(|| drop(writeln!(io::stderr(), "{line}")));
-        return None;
+        return false;
     }
-    Some(Server::named(name).expect("the server starts"))
+    true
 }
 
 fn ping(port: u16) -> io::Result<String> {
@@ -120,50 +126,56 @@ fn owner() {
         return;
     };
     let (what, note): (String, PathBuf) = (what, note);
-    let mut sleeper = None;
-    let mut server = None;
-    let (identity, folder) = if what != "sleeper" {
-        let server = server.insert(Server::named(&what).unwrap());
-        (server.identity().unwrap(), server.folder().to_path_buf())
+    let (mut sleeper, mut cluster) = (None, None);
+    let owned: Vec<(Identity, PathBuf)> = if what != "sleeper" {
+        let cluster = cluster.insert(Cluster::named(&what).unwrap());
+        let members = cluster.members().iter();
+        members.map(|server| (server.identity().unwrap(), server.folder().to_path_buf())).collect()
     } else {
         let sleeper = sleeper.insert(Process::spawn(Command::new("sleep").arg("600")).unwrap());
-        (sleeper.identity(), PathBuf::new())
+        vec![(sleeper.identity(), PathBuf::new())]
     };
-    fs::write(note.with_extension("part"), format!("{} {} {}", identity.pid, identity.start, folder.display()))
-        .unwrap();
+    let lines = owned.iter().map(|(it, folder)| format!("{} {} {}\n", it.pid, it.start, folder.display()));
+    fs::write(note.with_extension("part"), lines.collect::<String>()).unwrap();
     fs::rename(note.with_extension("part"), &note).unwrap();
     thread::sleep(Duration::from_secs(60));
 }
 
-/// Starts this program as an owner, kills it, and gives the process it owned and that one's folder.
-fn killed_owner(what: &str) -> (Identity, PathBuf) {
+/// Starts this program as an owner, kills it, and gives the processes it owned and their folders.
+fn killed_owner(what: &str) -> Vec<(Identity, PathBuf)> {
     let note = env::temp_dir().join(format!("lockkeeper-rig-{what}-{}", std::process::id()));
     let _ = fs::remove_file(&note);
     let test = module_path!().split_once("::").unwrap().1.to_string() + "::owner";
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([&test, "--exact", "--nocapture"]).env(OWN, format!("{what}={}", note.display()));
     let mut owner = Process::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
-    let text = poll(Duration::from_secs(30), || fs::read_to_string(&note).ok()).expect("the owner says what it owns");
+    let text = poll(Duration::from_secs(60), || fs::read_to_string(&note).ok()).expect("the owner says what it owns");
     let _ = fs::remove_file(&note);
-    let words: Vec<&str> = text.split(' ').collect();
-    let identity = Identity { pid: words[0].parse().unwrap(), start: words[1].parse().unwrap() };
-    assert!(identity.is_alive());
+    let owned = text.lines().map(|line| {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        let identity = Identity { pid: words[0].parse().unwrap(), start: words[1].parse().unwrap() };
+        assert!(identity.is_alive());
+        (identity, PathBuf::from(words[2]))
+    });
+    let owned = owned.collect();
     assert_eq!(owner.kill().unwrap().signal(), Some(9));
-    (identity, PathBuf::from(words[2]))
+    owned
 }
 
 #[test]
 fn a_killed_owner_takes_its_process_along() {
-    let (identity, _) = killed_owner("sleeper");
-    assert!(identity.wait_gone(SOON));
+    let owned = killed_owner("sleeper");
+    assert!(owned.len() == 1 && owned[0].0.wait_gone(SOON));
 }
 
 #[test]
 fn a_killed_owner_takes_its_server_and_the_folder_along() {
-    let Some(server) = redis() else { return };
-    server.stop().unwrap();
-    let (identity, folder) = killed_owner("redis");
-    assert_gone(identity, &folder);
+    if !asked_for() {
+        return;
+    }
+    for (identity, folder) in killed_owner("redis") {
+        assert_gone(identity, &folder);
+    }
 }
 
 /// A server that is a shell script, for what can go wrong without any real one.
@@ -184,6 +196,8 @@ const fn script(text: &'static [&'static str], starts_within: Duration) -> Spec 
         package: "dash",
         library: None,
         beside: &[],
+        members: &[],
+        leader: None,
     }
 }
 
@@ -283,9 +297,11 @@ fn the_list_of_servers_is_read_back_as_written() {
     let entry = Entry {
         name: "redis".to_string(),
         url: "redis://127.0.0.1:1".to_string(),
-        port: 1,
-        identity: Identity { pid: std::process::id(), start: 1 },
-        folder: PathBuf::from("/tmp/elsewhere"),
+        members: vec![Member {
+            port: 1,
+            identity: Identity { pid: std::process::id(), start: 1 },
+            folder: PathBuf::from("/tmp/elsewhere"),
+        }],
         version: "7.0.15".to_string(),
     };
     remember(&rig, std::slice::from_ref(&entry)).unwrap();

@@ -35,6 +35,8 @@ pub(super) const ETCD: Spec = Spec {
     package: "etcd-server",
     library: None,
     beside: &[("etcdctl", "etcd-client")],
+    members: &[],
+    leader: None,
 };
 
 /// TLS on the second port. Whoever starts it gives it `server.pem` and `server.key`. It asks no client for a certificate:
@@ -49,6 +51,42 @@ pub(super) const TLS: Spec = Spec {
 
 /// A client must show a certificate that `ca.pem` signed, which whoever starts it gives it too.
 pub(super) const MTLS: Spec = Spec { name: "etcd-mtls", files: conf!("tls.yml", "mtls.yml"), ..TLS };
+
+/// One of three. It is killed to end it, since nobody reads its folder again: asked to end, each would first look for
+/// another to lead, for 2 s.
+const MEMBER: Spec = Spec { name: "etcd-3", files: conf!("member.yml"), stop: Signal::KILL, ..ETCD };
+
+/// Three members, each of which can be killed, stopped and restarted; it does with two of them. Shared by tests, too.
+pub(super) const CLUSTER: Spec = Spec {
+    members: &[MEMBER, MEMBER, MEMBER],
+    url: "etcd://127.0.0.1:{port@0},127.0.0.1:{port@1},127.0.0.1:{port@2}",
+    leader: Some(leader),
+    ..MEMBER
+};
+
+/// What a member says of itself.
+struct Status {
+    id: String,
+    leader: String,
+    term: u64,
+}
+
+/// The member that says that it leads, in the latest term, if more than half say the same: one that was stopped for a
+/// while goes on believing for a moment that it leads.
+fn leader(members: &[Option<u16>]) -> Option<usize> {
+    let heard: Vec<Option<Status>> = members.iter().map(|port| port.and_then(status)).collect();
+    let leading = heard.iter().enumerate().filter_map(|(n, status)| Some((n, status.as_ref()?)));
+    let (n, it) = leading.filter(|(_, status)| status.leader == status.id).max_by_key(|(_, status)| status.term)?;
+    let agreeing = heard.iter().flatten().filter(|status| status.leader == it.id && status.term == it.term);
+    (agreeing.count() * 2 > members.len()).then_some(n)
+}
+
+fn status(port: u16) -> Option<Status> {
+    let said = post(port, "/v3/maintenance/status", "{}")?;
+    let text = |value: &Value| value.as_str().map(str::to_string);
+    let (id, leader) = (text(&said["header"]["member_id"])?, text(&said["leader"])?);
+    Some(Status { id, leader, term: said["raftTerm"].as_str()?.parse().ok()? })
+}
 
 /// Asks a member over its JSON gateway; nothing unless it answers with an object.
 pub(crate) fn post(port: u16, path: &str, body: &str) -> Option<Value> {

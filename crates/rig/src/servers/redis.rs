@@ -39,6 +39,8 @@ pub(super) const REDIS: Spec = Spec {
     package: "redis-server",
     library: None,
     beside: &[],
+    members: &[],
+    leader: None,
 };
 
 /// TLS on the second port; the first is for the rig's own question. Whoever starts it gives it `server.pem`,

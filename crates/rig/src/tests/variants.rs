@@ -20,7 +20,7 @@ fn ahead(talk: &mut Talk) -> i64 {
 #[test]
 fn only_plain_servers_are_shared() {
     let shared: Vec<&str> = SERVERS.iter().filter(|spec| spec.is_shared()).map(|spec| spec.name).collect();
-    assert_eq!(shared, ["redis", "etcd"]);
+    assert_eq!(shared, ["redis", "etcd", "etcd-3"]);
     assert!(SERVERS.iter().all(|spec| shared.contains(&spec.store())));
 }
 
@@ -121,7 +121,7 @@ fn a_stepped_server_leaves_nothing_behind() {
     assert!(second.iter().all(|path| path.exists()));
     server.stop().unwrap();
     assert!(!second.iter().any(|path| path.exists()), "after a stop");
-    let (identity, folder) = killed_owner("redis-stepped");
+    let (identity, folder) = killed_owner("redis-stepped").remove(0);
     assert_gone(identity, &folder);
     let gone = || leftovers(identity.pid).iter().all(|path| !path.exists());
     assert!(poll(SOON, || gone().then_some(())).is_some(), "after the owner's death");

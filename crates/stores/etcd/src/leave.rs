@@ -1,0 +1,173 @@
+//! Leaving the line: with the name free at once, or taken for a while longer.
+//!
+//! Surprise: a claim whose question was not answered may still be on its way in. Its leaving leaves a mark on the same lease
+//! that keeps it out, for as long as it could hang on that lease; where the lease is its own, ending the lease does that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::store::{Keep, Left};
+use lockkeeper_core::{ClaimId, Error, ErrorKind, Name, Result, Verdict};
+
+use crate::claims::Known;
+use crate::keys;
+use crate::link::{Link, Told};
+use crate::proto::{Do, KeyValue, TxnResponse, path};
+use crate::record::Record;
+use crate::session::Session;
+use crate::store::Etcd;
+use crate::{trouble, txn};
+
+const TRIES: usize = 5;
+
+impl Etcd {
+    pub(crate) async fn leave_line(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
+        let known = self.claims.get(id);
+        let left = match keep {
+            Keep::Nothing => take_out(&self.link, lock, id, known.as_ref()).await?,
+            keep => self.keep_name(lock, id, keep, known.as_ref()).await?,
+        };
+        self.claims.forget(id);
+        self.let_go(known);
+        Ok(left)
+    }
+
+    /// A claim that was put and must not stand: it is taken out, and nothing of it comes later.
+    pub(crate) async fn is_out(&self, lock: &Name, id: ClaimId) -> Result<()> {
+        self.leave_line(lock, id, Keep::Nothing).await.map(|_| ())
+    }
+
+    /// A claim that was refused without having been put; one of its questions may have strayed.
+    pub(crate) async fn never_came(&self, lock: &Name, id: ClaimId) -> Result<()> {
+        if self.claims.get(id).is_some_and(|known| known.stray) {
+            return self.is_out(lock, id).await;
+        }
+        let known = self.claims.forget(id);
+        self.let_go(known);
+        Ok(())
+    }
+
+    /// Claims on a shared lease that have run out by their own time are taken out.
+    pub(crate) async fn sweep(&self, link: &Link) {
+        for (id, known) in self.claims.overdue() {
+            match take_out(link, &known.lock, id, Some(&known)).await {
+                Ok(_) => drop(self.claims.forget(id)),
+                Err(error) => {
+                    tracing::debug!(target: "lockkeeper", name = %known.lock, %error, "a claim that ran out is still there");
+                    self.claims.not_swept(id);
+                }
+            }
+        }
+    }
+
+    /// A lease of its own ends with its claim.
+    fn let_go(&self, known: Option<Known>) {
+        let Some(session) =
+            known.and_then(|known| known.session).filter(|session| !session.shared && !session.is_over())
+        else {
+            return;
+        };
+        session.ends();
+        let link = self.link.clone();
+        tokio::spawn(async move {
+            if let Err(error) = session.revoke(&link).await {
+                tracing::debug!(target: "lockkeeper", %error, "a lease was not ended; it runs out by itself");
+            }
+        });
+    }
+
+    /// The holder is out, and the name stays taken.
+    async fn keep_name(&self, lock: &Name, id: ClaimId, keep: Keep, known: Option<&Known>) -> Result<Left> {
+        for _ in 0..TRIES {
+            let seen = self.read_line(lock).await?;
+            let Some(at) = seen.line.position(id) else { return Ok(Left::NotHeld) };
+            let own = &seen.line.0[at];
+            let Some(record) = &own.record else {
+                return Err(Error::new(ErrorKind::Unsupported, "a claim of another client cannot be left to run out")
+                    .with_hint("take it out at once with `break --now`"));
+            };
+            if record.left {
+                return Ok(Left::NotHeld);
+            }
+            if seen.line.verdict(at) != Verdict::In {
+                return take_out(&self.link, lock, id, known).await;
+            }
+            let length = match keep {
+                Keep::For(length) => length,
+                // Its holder may have prolonged it until this very moment.
+                _ => record.lease,
+            };
+            // Longer by all the time that putting it there may take. When it is over it is taken out; should this client
+            // be gone by then, the lease does it.
+            let lease = Session::grant(&self.link, length + self.link.options().timeout, false).await?;
+            let kept = Record { left: true, ..record.clone() };
+            let then = vec![txn::put(&own.key, kept.write(), lease.id)];
+            let question = txn::txn(vec![txn::changed(&own.key, own.mod_revision)], then, Vec::new());
+            let answer: TxnResponse = self.link.ask(path::TXN, &question).await?.answer;
+            if answer.succeeded {
+                let revision = answer.header.map_or(0, |header| header.revision);
+                self.free_after(length, own.key.clone(), revision, lease);
+                return Ok(Left::Released);
+            }
+            let link = self.link.clone();
+            tokio::spawn(async move { lease.revoke(&link).await });
+        }
+        Err(Error::new(ErrorKind::Unavailable, format!("the claim on `{lock}` is changed by others all the time")))
+    }
+
+    /// Frees a name that was kept, if nobody has touched it since.
+    fn free_after(&self, length: Duration, key: Vec<u8>, revision: i64, lease: Arc<Session>) {
+        let link = self.link.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(length).await;
+            let question = txn::txn(vec![txn::changed(&key, revision)], vec![txn::delete(&key)], Vec::new());
+            let freed = link.ask::<_, TxnResponse>(path::TXN, &question).await.map(|_| ());
+            if let Err(error) = freed.and(lease.revoke(&link).await) {
+                tracing::debug!(target: "lockkeeper", %error, "a kept name was not freed; it runs out by itself");
+            }
+        });
+    }
+}
+
+/// Takes a claim out, and sees to it that nothing of it comes later.
+pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Option<&Known>) -> Result<Left> {
+    let key = keys::claim(lock, id);
+    let stray = known.filter(|known| known.stray).and_then(|known| known.session.clone());
+    if let Some(session) = &stray {
+        let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
+        let question = txn::txn(Vec::new(), vec![Do::Range(txn::get(&key)), txn::delete(&key), mark], Vec::new());
+        let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
+            // Nothing can hang on that lease any more.
+            Err(status) if trouble::is_lease_gone(&status) => Ok(None),
+            answer => answer.map(Some),
+        };
+        let told = link.ask_for(path::TXN, &question, judge).await?;
+        if let Some(answer) = told.answer {
+            return outcome(Told { answer, alone: told.alone });
+        }
+    }
+    let order = known.filter(|known| !known.stray).and_then(|known| known.order);
+    let conditions = order.map(|order| txn::created(&key, order)).into_iter().collect();
+    let then = vec![Do::Range(txn::get(&key)), txn::delete(&key)];
+    let left = outcome(link.ask(path::TXN, &txn::txn(conditions, then, Vec::new())).await?)?;
+    match (left, keys::foreign(lock, id)) {
+        (Left::NotHeld, Some(key)) if known.is_none() => {
+            let then = vec![Do::Range(txn::get(&key)), txn::delete(&key)];
+            outcome(link.ask(path::TXN, &txn::txn(Vec::new(), then, Vec::new())).await?)
+        }
+        (left, _) => Ok(left),
+    }
+}
+
+/// Was it there?
+fn outcome(told: Told<TxnResponse>) -> Result<Left> {
+    let alone = told.alone;
+    let found: Vec<KeyValue> = txn::ranges(told.answer).flat_map(|range| range.kvs).collect();
+    Ok(match found.first().map(|kv| Record::read(&kv.value).is_some_and(|record| record.left)) {
+        Some(false) => Left::Released,
+        Some(true) => Left::NotHeld,
+        // Asked twice, the first of which may have done it.
+        None if !alone => Left::Unknown,
+        None => Left::NotHeld,
+    })
+}

@@ -1,0 +1,165 @@
+//! A line as etcd tells it: keys under a name in the order of their create-revisions, judged by the one rule of admission.
+//!
+//! Pure. Surprise: a key that is not ours to read is a claim all the same, one that shares with nobody: it is how the locks of
+//! other clients keep ours out (C13).
+
+use lockkeeper_core::line::agree;
+use lockkeeper_core::{Claim, ClaimId, Name, Result, Spot, Verdict, admit};
+
+use crate::keys;
+use crate::proto::KeyValue;
+use crate::record::Record;
+
+/// One who stands in the line.
+#[derive(Debug, Clone)]
+pub(crate) struct Standee {
+    /// The create-revision: its place, and the number its token is made of.
+    pub(crate) order: u64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) id: ClaimId,
+    /// `None` for what another client made.
+    pub(crate) record: Option<Record>,
+    pub(crate) mod_revision: i64,
+    pub(crate) lease: i64,
+}
+
+impl Standee {
+    fn weight(&self, capacity: u32) -> u32 {
+        self.record.as_ref().map_or(capacity, |record| record.weight)
+    }
+}
+
+/// All who stand, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line(pub(crate) Vec<Standee>);
+
+impl Line {
+    /// The line of a lock, out of all keys that begin with its name.
+    pub(crate) fn of(lock: &Name, found: Vec<KeyValue>) -> Self {
+        let start = keys::line(lock).len();
+        let mut standees: Vec<Standee> = found.into_iter().filter_map(|kv| standee(kv, start)).collect();
+        standees.sort_by_key(|standee| standee.order);
+        Self(standees)
+    }
+
+    pub(crate) fn position(&self, id: ClaimId) -> Option<usize> {
+        self.0.iter().position(|standee| standee.id == id)
+    }
+
+    /// Where the one at this place stands.
+    pub(crate) fn verdict(&self, at: usize) -> Verdict {
+        let own = &self.0[at];
+        let capacity = own.record.as_ref().map_or(1, |record| record.capacity);
+        self.judge(at, own.weight(capacity), capacity)
+    }
+
+    /// Where a claim of this weight would stand behind the first `ahead`.
+    pub(crate) fn judge(&self, ahead: usize, weight: u32, capacity: u32) -> Verdict {
+        let spots: Vec<Spot> = self.0[..ahead]
+            .iter()
+            .map(|standee| Spot { order: standee.order, weight: standee.weight(capacity) })
+            .collect();
+        admit(&spots, weight, capacity)
+    }
+
+    /// The key of the one with this order.
+    pub(crate) fn key_of(&self, order: u64) -> Option<&[u8]> {
+        self.0.iter().find(|standee| standee.order == order).map(|standee| standee.key.as_slice())
+    }
+
+    /// One name is one kind with one capacity: that of the first of ours who stands ahead. Whoever stands behind is told.
+    pub(crate) fn agree(&self, ahead: usize, claim: &Claim) -> Result<()> {
+        let Some(record) = self.0[..ahead].iter().find_map(|standee| standee.record.as_ref()) else { return Ok(()) };
+        agree(record.kind, record.capacity, claim)
+    }
+}
+
+fn standee(kv: KeyValue, start: usize) -> Option<Standee> {
+    let claim = kv.key.get(start..)?;
+    // A key of a longer name's lock.
+    if claim.contains(&b'/') {
+        return None;
+    }
+    // Whatever stands there is in the way of others, so it is in ours: a name that says nothing gets a number of its own.
+    let known = std::str::from_utf8(claim).ok().and_then(keys::id_of);
+    let id = known.unwrap_or_else(|| {
+        let [high, low] = [u64::MAX, kv.create_revision.unsigned_abs()].map(u64::to_be_bytes);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&high);
+        bytes[8..].copy_from_slice(&low);
+        ClaimId::from_bytes(bytes)
+    });
+    let record = Record::read(&kv.value).filter(|_| claim.len() == 32);
+    let order = u64::try_from(kv.create_revision).ok()?;
+    Some(Standee { order, id, record, mod_revision: kv.mod_revision, lease: kv.lease, key: kv.key })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lockkeeper_core::{ErrorKind, LockKind, Owner, Patience};
+
+    use super::*;
+
+    fn claim(kind: LockKind, weight: u32, capacity: u32) -> Claim {
+        Claim {
+            id: ClaimId::random().unwrap(),
+            owner: Owner::new("test").unwrap(),
+            kind,
+            weight,
+            capacity,
+            lease: Duration::from_secs(30),
+            delay: Duration::ZERO,
+            fair: false,
+            patience: Patience::Queue,
+            note: Vec::new(),
+        }
+    }
+
+    fn kv(key: Vec<u8>, create_revision: i64, value: Vec<u8>) -> KeyValue {
+        KeyValue { key, create_revision, mod_revision: create_revision, version: 1, value, lease: 9 }
+    }
+
+    #[test]
+    fn order_is_by_create_revision_and_longer_names_are_left_out() {
+        let (a, ab) = (Name::new("a").unwrap(), Name::new("a/b").unwrap());
+        let [one, two, other] = [(); 3].map(|()| claim(LockKind::Mutex, 1, 1));
+        let found = vec![
+            kv(keys::claim(&a, two.id), 12, Record::of(&two).write()),
+            kv(keys::claim(&ab, other.id), 3, Record::of(&other).write()),
+            kv(keys::claim(&a, one.id), 5, Record::of(&one).write()),
+        ];
+        let line = Line::of(&a, found);
+        assert_eq!((line.position(one.id), line.position(two.id), line.position(other.id)), (Some(0), Some(1), None));
+        assert_eq!((line.verdict(0), line.verdict(1)), (Verdict::In, Verdict::Behind(5)));
+    }
+
+    #[test]
+    fn what_others_hold_shares_with_nobody() {
+        let lock = Name::new("a").unwrap();
+        let reader = claim(LockKind::ReadWrite, 1, 5);
+        for foreign in [&b"a/694d8a3b5f3c2a01"[..], b"a/anything", b"a/\xff", b"a/"] {
+            let found = vec![
+                kv(foreign.to_vec(), 4, b"leader-1".to_vec()),
+                kv(keys::claim(&lock, reader.id), 5, Record::of(&reader).write()),
+            ];
+            let line = Line::of(&lock, found);
+            assert_eq!(line.0.len(), 2, "{}", String::from_utf8_lossy(foreign));
+            assert_eq!(line.verdict(1), Verdict::Behind(4));
+            assert!(line.agree(1, &reader).is_ok());
+        }
+    }
+
+    #[test]
+    fn kinds_must_agree() {
+        let lock = Name::new("a").unwrap();
+        let permit = claim(LockKind::Semaphore, 1, 5);
+        let line = Line::of(&lock, vec![kv(keys::claim(&lock, permit.id), 4, Record::of(&permit).write())]);
+        assert!(line.agree(1, &claim(LockKind::Semaphore, 2, 5)).is_ok());
+        for other in [claim(LockKind::Mutex, 1, 1), claim(LockKind::Semaphore, 1, 4)] {
+            assert!(line.agree(0, &other).is_ok(), "whoever is ahead decides");
+            assert_eq!(line.agree(1, &other).unwrap_err().kind(), ErrorKind::Mismatch);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What went wrong at a server, as an answer: what happened, may it have taken effect, what to do now.
+//!
+//! Surprise: etcd says most of what matters in the text of its errors, which has been the same since 3.0; the codes beside
+//! it differ between versions.
+
+use std::error::Error as _;
+
+use lockkeeper_core::{Effect, Error, ErrorKind};
+use tonic::{Code, Status};
+
+use crate::options::Endpoint;
+use crate::wire;
+
+/// What we wrote was for a lease that is not there (any more): it was surely not done.
+pub(crate) fn is_lease_gone(status: &Status) -> bool {
+    status.message().contains("requested lease not found")
+}
+
+/// A lease of this id is there already.
+pub(crate) fn is_lease_there(status: &Status) -> bool {
+    status.message().contains("lease already exists")
+}
+
+/// Our badge is not known (any more): a member that was restarted has forgotten it, or it has run out.
+pub(crate) fn is_badge_gone(status: &Status) -> bool {
+    let text = status.message();
+    text.contains("invalid auth token")
+        || text.contains("revision in header is old")
+        || text.contains("auth store is old")
+}
+
+/// There is nobody to be: the cluster asks for no users.
+pub(crate) fn needs_no_badge(status: &Status) -> bool {
+    status.message().contains("authentication is not enabled")
+}
+
+/// The server was not reached: nothing was sent.
+pub(crate) fn unreachable(endpoint: &Endpoint, error: std::io::Error) -> Error {
+    let why = format!("the etcd server at {endpoint} could not be reached: {error}");
+    Error::new(ErrorKind::Unavailable, why).with_source(error).with_hint("is it running, and is its address right?")
+}
+
+/// Nobody answered in time.
+pub(crate) fn silent(endpoint: &str) -> Error {
+    Error::unanswered(format!("the etcd server at {endpoint} did not answer in time"))
+}
+
+/// What a server, or the way to it, said instead of an answer.
+pub(crate) fn refused(endpoint: &Endpoint, status: &Status) -> Error {
+    // With TLS 1.3 a server says so only in place of its first answer.
+    if let Some(error) = status.source().and_then(|cause| wire::refused(endpoint, cause)) {
+        return error;
+    }
+    let said = shown(status);
+    let text = status.message();
+    if text.contains("authentication failed")
+        || text.contains("user name is empty")
+        || text.contains("user name not found")
+    {
+        return Error::new(ErrorKind::Denied, format!("the etcd server at {endpoint} did not let us in: {said}"))
+            .with_hint("name the user and give the password: `etcd://user@host`, and `LOCKKEEPER_PASSWORD`");
+    }
+    if text.contains("permission denied") {
+        return Error::new(ErrorKind::Denied, format!("the etcd server at {endpoint} does not allow it: {said}"))
+            .with_hint("the user's role needs `readwrite` on the prefix of the locks and of `{cell}/` before it");
+    }
+    if text.contains("database space exceeded") {
+        return Error::new(ErrorKind::Unavailable, format!("the etcd server at {endpoint} is full: {said}"))
+            .with_hint("compact and defragment it, then `etcdctl alarm disarm`");
+    }
+    if is_badge_gone(status) {
+        return Error::new(ErrorKind::Unavailable, format!("the etcd server at {endpoint} forgot who we are: {said}"));
+    }
+    match status.code() {
+        // It never went to the log.
+        Code::ResourceExhausted => {
+            Error::new(ErrorKind::Unavailable, format!("the etcd server at {endpoint} has too much to do: {said}"))
+        }
+        Code::Unavailable if text.contains("no leader") => {
+            Error::new(ErrorKind::Unavailable, format!("the etcd cluster of {endpoint} has no leader: {said}"))
+                .with_hint("most of its members must be up and see each other")
+        }
+        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition | Code::Unimplemented => {
+            Error::new(ErrorKind::Unsupported, format!("the etcd server at {endpoint} does not do that: {said}"))
+        }
+        Code::PermissionDenied | Code::Unauthenticated => {
+            Error::new(ErrorKind::Denied, format!("the etcd server at {endpoint} does not allow it: {said}"))
+        }
+        _ => Error::unanswered(format!("the etcd server at {endpoint} gave no answer: {said}")),
+    }
+}
+
+/// An answer that is none.
+pub(crate) fn garbled(what: &str) -> Error {
+    Error::new(ErrorKind::Foreign, format!("the server's answer is not that of an etcd: {what}"))
+        .with_effect(Effect::Unknown)
+}
+
+/// What was said, and what lies behind it, without what a terminal would obey.
+fn shown(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut cause = status.source();
+    while let Some(why) = cause {
+        let why_text = why.to_string();
+        if !text.contains(&why_text) {
+            text = if text.is_empty() { why_text } else { format!("{text}: {why_text}") };
+        }
+        cause = why.source();
+    }
+    text.replace(char::is_control, "\u{fffd}")
+}
