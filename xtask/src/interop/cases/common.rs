@@ -131,9 +131,10 @@ fn shared(scene: &Scene<'_>, how: &[&str]) -> Result<(), Trouble> {
     let mut witness = scene.witness()?;
     let mut first = Party::start(&sharing.told(how), 1, scene.ground, &scene.key, LONG)?;
     first.is_in(SOON)?;
-    peer.take()?;
     let mut second = Party::start(&sharing.told(how), 2, scene.ground, &scene.key, LONG)?;
     second.is_in(SOON)?;
+    // Not before: where all stand in one line, the second would wait behind the peer.
+    peer.take()?;
     ensure(!witness.would_get_in()?, "the lock was free while two of ours shared it")?;
     ensure(first.release()? == Answer::Yes, "the first of ours lost the lock")?;
     ensure(!peer.is_in_within(SETTLED)?, "the peer came in while the second of ours was still in")?;
