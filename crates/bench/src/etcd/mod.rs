@@ -75,8 +75,7 @@ impl Bench {
     }
 
     fn keeper(&self) -> Outcome<Keeper> {
-        let store = self.runtime.block_on(wire::open(&self.url))?;
-        Ok(Keeper::builder().with_store(store).into())
+        Ok(self.runtime.block_on(Keeper::connect(&self.url))?)
     }
 
     /// A bare client whose lease lasts for as long as the benchmark.
@@ -213,10 +212,9 @@ pub fn child(args: &[&str]) -> Outcome<()> {
         ["another", url, millis] => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let length = Duration::from_millis(millis.parse()?);
-            let keeper = |store| Keeper::builder().with_store(store).into();
-            runtime.block_on(async { local::another(&keeper(wire::open(url).await?), length).await })
+            runtime.block_on(async { local::another(&Keeper::connect(url).await?, length).await })
         }
-        [mode, url, hand_over] => games::play(Game::of_mode(mode), wire::open(url), hand_over.parse()?),
+        [mode, url, hand_over] => games::play(Game::of_mode(mode), lockkeeper::open(url), hand_over.parse()?),
         _ => Err("this mode is for this program alone".into()),
     }
 }

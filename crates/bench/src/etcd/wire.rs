@@ -5,24 +5,18 @@
 
 use std::sync::Arc;
 
-use lockkeeper::store::Store;
 use lockkeeper_etcd::proto::{
     Compare, CompareResult, CompareTarget, DeleteRangeRequest, Do, Done, Operand, PutRequest, RangeRequest, TxnRequest,
     TxnResponse, path,
 };
 use lockkeeper_etcd::raw::Client;
-use lockkeeper_etcd::{Endpoint, Etcd, Options};
+use lockkeeper_etcd::{Endpoint, Options};
 
 use crate::Outcome;
 use crate::pairs::{self, name};
 
 /// The lease of every lock here.
 pub const LEASE_S: i64 = 30;
-
-/// The store at this URL.
-pub async fn open(url: &str) -> Result<Arc<dyn Store>, lockkeeper::Error> {
-    Ok(Etcd::open(options(url)).await?)
-}
 
 /// Where the members of this URL are.
 pub fn options(url: &str) -> Options {
