@@ -12,7 +12,7 @@ pub use redis::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD};
 use super::Spec;
 
 /// Every server the rig can start. `cargo xtask setup` installs their packages, `cargo xtask up` starts those that tests
-/// share; a variant is started by the test that needs it.
+/// share, clusters among them; a variant is started by the test that needs it.
 pub const SERVERS: &[Spec] = &[
     redis::REDIS,
     redis::DURABLE,

@@ -324,6 +324,12 @@ mod tests {
             ("redis://ann:hush?hushhush@h?prefix=a", "redis://ann@h?prefix=a"),
             ("redis://ann:hush@hushhush@h", "redis://ann@h"),
             ("redis://h/0", "redis://h/0"),
+            ("etcd://ann:hushhush@h1:2379,h2,[::1]:7", "etcd://ann@h1:2379,h2,[::1]:7"),
+            ("etcds://:hush,hushhush@h1,h2?lease=30s", "etcds://h1,h2?lease=30s"),
+            ("etcd://h1,ann:hushhush@h2", "etcd://h1,ann@h2"),
+            ("etcd://h1:2379,ann:hushhush@h2", "etcd://h1@h2"),
+            ("etcd://ann:hushhush@h1,bob:hushhush@h2", "etcd://ann@h2"),
+            ("etcd://h1:2379,[::1]:2379", "etcd://h1:2379,[::1]:2379"),
             ("sqlite:/a/b.db", "sqlite:/a/b.db"),
         ] {
             assert_eq!(redacted(url), shown);

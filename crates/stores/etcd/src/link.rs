@@ -5,7 +5,7 @@
 //! for any more can be heard late; [`Told::alone`] says whether that is possible.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ struct Member {
     pipe: Mutex<Option<Pipe>>,
     /// Held while dialling, so that many who ask make one connection.
     dialling: tokio::sync::Mutex<()>,
+    /// How many connections to it were given up.
+    epoch: AtomicU64,
 }
 
 /// An answer.
@@ -64,6 +66,7 @@ impl Link {
             endpoint: endpoint.clone(),
             pipe: Mutex::default(),
             dialling: tokio::sync::Mutex::default(),
+            epoch: AtomicU64::new(0),
         };
         let members: Vec<_> = options.endpoints.iter().map(member).collect();
         // Clients of one address list do not all begin with the same member.
@@ -117,10 +120,12 @@ impl Link {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let first = self.first();
+        if self.is_closed() {
+            return Err(closed());
+        }
         let asking = async {
             let mut last = None;
-            for at in self.order(first) {
+            for at in self.order(self.first(), 1) {
                 match self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure)) {
                     Ok(answer) => {
                         self.first.store(at, Ordering::Relaxed);
@@ -138,53 +143,49 @@ impl Link {
         }
     }
 
-    /// Tries one member after another until one answers; the next as soon as one fails, and beside one that is silent.
+    /// Tries one member after another until one answers: the next as soon as one fails, and beside one that is silent.
+    ///
+    /// Twice around: the way to a member may be dead without having said so, and the second time it is a new one.
     pub(crate) async fn in_turn<A, F>(&self, silence: Duration, attempt: impl Fn(usize) -> F) -> Result<Told<A>>
     where
         F: Future<Output = Result<A>>,
     {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
-        }
-        let first = self.first();
-        if self.members.len() == 1 {
-            return match tokio::time::timeout(self.options.timeout, attempt(first)).await {
-                Ok(answer) => Ok(Told { answer: answer?, alone: true }),
-                Err(_) => Err(self.silent()),
-            };
+        if self.is_closed() {
+            return Err(closed());
         }
         let end = Instant::now() + self.options.timeout;
-        let mut order = self.order(first);
+        let mut order = self.order(self.first(), 2).peekable();
         let mut trials = FuturesUnordered::new();
-        let mut asked_more = Effect::None;
-        let mut last: Option<Error> = None;
+        let (mut newest, mut last, mut effect) = (None, None, Effect::None);
         loop {
             if let Some(at) = order.next() {
+                newest = Some((at, self.members[at].epoch()));
                 let trial = attempt(at);
                 trials.push(async move { (at, trial.await) });
             } else if trials.is_empty() {
-                let last = last.unwrap_or_else(no_members);
-                return Err(if asked_more == Effect::Unknown { last.with_effect(Effect::Unknown) } else { last });
+                return Err(last.unwrap_or_else(no_members).with_effect(effect));
             }
-            let mut next_at = Instant::now() + silence;
-            if order.len() == 0 {
-                next_at = end;
-            }
-            match tokio::time::timeout_at(next_at.min(end), trials.next()).await {
+            let next_at = if order.peek().is_some() { end.min(Instant::now() + silence) } else { end };
+            match tokio::time::timeout_at(next_at, trials.next()).await {
                 Ok(Some((at, Ok(answer)))) => {
                     self.first.store(at, Ordering::Relaxed);
-                    return Ok(Told { answer, alone: trials.is_empty() && asked_more == Effect::None });
+                    return Ok(Told { answer, alone: trials.is_empty() && effect == Effect::None });
                 }
                 Ok(Some((_, Err(error)))) if !error.is_transient() => return Err(error),
                 Ok(Some((_, Err(error)))) => {
                     if error.effect() == Effect::Unknown {
-                        asked_more = Effect::Unknown;
+                        effect = Effect::Unknown;
                     }
                     last = Some(error);
                 }
                 Ok(None) => {}
                 Err(_) if Instant::now() >= end => return Err(self.silent()),
-                Err(_) => {}
+                Err(_) => {
+                    // Whoever asks it next makes a new connection.
+                    if let Some((at, epoch)) = newest {
+                        self.members[at].leave(epoch);
+                    }
+                }
             }
         }
     }
@@ -241,8 +242,8 @@ impl Link {
             Ok(pipe) => pipe?,
             Err(_) => return Err(trouble::unreachable(&member.endpoint, std::io::ErrorKind::TimedOut.into())),
         };
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
+        if self.is_closed() {
+            return Err(closed());
         }
         *member.pipe() = Some(pipe.clone());
         Ok(pipe)
@@ -298,15 +299,21 @@ impl Link {
         self.first.load(Ordering::Relaxed)
     }
 
+    /// The member that is asked first, and which connection to it: a stream over another one is to be left.
+    pub(crate) fn way(&self) -> (usize, u64) {
+        let at = self.first();
+        (at, self.members[at].epoch())
+    }
+
     /// The first one was of no use: another is asked first from now on.
     pub(crate) fn pass_over(&self, at: usize) {
         let next = (at + 1) % self.members.len().max(1);
         let _ = self.first.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn order(&self, first: usize) -> impl ExactSizeIterator<Item = usize> + use<> {
+    fn order(&self, first: usize, rounds: usize) -> impl Iterator<Item = usize> + use<> {
         let count = self.members.len();
-        (0..count).map(move |step| (first + step) % count)
+        (0..count * rounds).map(move |step| (first + step) % count)
     }
 
     /// How many members are known.
@@ -351,6 +358,22 @@ impl Member {
     fn open(&self) -> Option<Pipe> {
         self.pipe().as_ref().filter(|pipe| !pipe.is_closed()).cloned()
     }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// A connection of that time is given up: it says nothing, and may never again.
+    fn leave(&self, epoch: u64) {
+        let mut pipe = self.pipe();
+        if self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            *pipe = None;
+        }
+    }
+}
+
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store has been closed")
 }
 
 fn no_members() -> Error {

@@ -32,6 +32,17 @@ pub(crate) struct Session {
     /// Until when it surely lasts.
     until: AtomicU64,
     over: AtomicBool,
+    /// Somebody is keeping it alive.
+    busy: AtomicBool,
+}
+
+/// While this is there, nobody else keeps the lease alive unless it is urgent.
+pub(crate) struct Refreshing<'a>(&'a Session);
+
+impl Drop for Refreshing<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::SeqCst);
+    }
 }
 
 /// That a lease was kept alive, if the term is still the same when a majority has been asked.
@@ -60,13 +71,20 @@ impl Session {
             return Err(trouble::garbled("a lease without a length"));
         }
         let until = AtomicU64::new((sent + length).as_nanos());
-        Ok(Arc::new(Self { id: question.id, length, shared, until, over: AtomicBool::new(false) }))
+        Ok(Arc::new(Self {
+            id: question.id,
+            length,
+            shared,
+            until,
+            over: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+        }))
     }
 
     /// A lease that somebody else made, of which nothing is known but that it is there.
     pub(crate) fn of_another(id: i64) -> Arc<Self> {
         let (length, until) = (Duration::ZERO, AtomicU64::new(0));
-        Arc::new(Self { id, length, shared: false, until, over: AtomicBool::new(false) })
+        Arc::new(Self { id, length, shared: false, until, over: AtomicBool::new(false), busy: AtomicBool::new(false) })
     }
 
     /// What surely is left of it.
@@ -80,6 +98,12 @@ impl Session {
     /// Should it be kept alive before it is relied on?
     pub(crate) fn is_due(&self) -> bool {
         self.left() < self.length * 2 / 3
+    }
+
+    /// The right to keep it alive; `None` while another does and there is time.
+    pub(crate) fn refreshing(&self) -> Option<Refreshing<'_>> {
+        let busy = self.busy.swap(true, Ordering::SeqCst);
+        (!busy || self.left() < self.length / 3).then_some(Refreshing(self))
     }
 
     pub(crate) fn is_over(&self) -> bool {
