@@ -2,6 +2,7 @@
 
 mod cells;
 mod common;
+mod faults;
 mod layout;
 mod leases;
 mod strays;
