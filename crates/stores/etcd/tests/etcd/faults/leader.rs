@@ -17,8 +17,8 @@ async fn when_the_leader_is_killed_holders_keep_it_or_are_told_and_waiters_get_i
     let hold = ann.mutex("kept").lease(LEASE).lock().await.unwrap();
     let waiting = waits(&ben, &lock, LEASE);
     until_waiting(&looks, &lock, 1).await;
-    let crowd =
-        Crowd::start(vec![keeper_at(&all).await, keeper_at(&all).await, keeper_at(&all).await], &name("crowd"), LEASE);
+    let keepers = vec![keeper_at(&all).await, keeper_at(&all).await, keeper_at(&all).await];
+    let crowd = Crowd::start(keepers, &name("crowd"), Duration::from_secs(2));
     crowd.goes_on(5).await;
 
     let leader = cluster.leader().unwrap();
