@@ -6,4 +6,6 @@ mod faults;
 mod layout;
 mod leases;
 mod strays;
+mod tls;
+mod users;
 mod wakes;
