@@ -213,13 +213,17 @@ impl Link {
     {
         let pipe = self.pipe(at).await.map_err(Failure::Error)?;
         let badge = self.badge(at, &pipe).await?;
-        match pipe.unary(path, question.clone(), badge.clone()).await {
+        let answer = match pipe.unary(path, question.clone(), badge.clone()).await {
             Err(status) if badge.is_some() && trouble::is_badge_gone(&status) => {
                 self.forget(badge);
                 let badge = self.badge(at, &pipe).await?;
-                pipe.unary(path, question.clone(), badge).await.map_err(Failure::Status)
+                pipe.unary(path, question.clone(), badge).await
             }
-            answer => answer.map_err(Failure::Status),
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(status) => Err(pipe.refusal(&status).await.map_or(Failure::Status(status), Failure::Error)),
         }
     }
 
@@ -277,7 +281,8 @@ impl Link {
             Err(status) if trouble::needs_no_badge(&status) => return Ok(None),
             // Nothing of the question itself has been sent.
             Err(status) => {
-                let error = trouble::refused(&self.members[at].endpoint, &status);
+                let refusal = pipe.refusal(&status).await;
+                let error = refusal.unwrap_or_else(|| trouble::refused(&self.members[at].endpoint, &status));
                 return Err(Failure::Error(error.with_effect(Effect::None)));
             }
         };

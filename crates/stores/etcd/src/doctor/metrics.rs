@@ -57,7 +57,7 @@ impl Metrics {
 /// Reads a member's counts; `None` if it does not tell them.
 pub(super) async fn look(options: &Options, endpoint: &Endpoint) -> Option<Metrics> {
     let reading = async {
-        let mut stream = wire::connect(endpoint, options.tls.as_ref(), &[]).await.ok()?;
+        let mut stream = wire::connect(endpoint, options.tls.as_ref(), &[], &wire::Said::default()).await.ok()?;
         let question = format!("GET /metrics HTTP/1.0\r\nHost: {endpoint}\r\nConnection: close\r\n\r\n");
         stream.write_all(question.as_bytes()).await.ok()?;
         let mut heard = Vec::new();

@@ -47,9 +47,9 @@ pub async fn open(ports: &[u16]) -> Arc<Etcd> {
 }
 
 /// A client of two ways, which goes by the first of them for as long as it is answered there.
-pub async fn open_by(first: &Proxy, second: &Proxy, options: impl FnOnce(&[u16]) -> Options) -> Arc<Etcd> {
+pub async fn open_by(first: u16, second: &Proxy, options: impl FnOnce(&[u16]) -> Options) -> Arc<Etcd> {
     second.refuse(true);
-    let store = Etcd::open(options(&[first.port(), second.port()])).await.expect("the store opens");
+    let store = Etcd::open(options(&[first, second.port()])).await.expect("the store opens");
     second.refuse(false);
     store
 }

@@ -2,7 +2,10 @@
 
 mod cells;
 mod common;
+mod faults;
 mod layout;
 mod leases;
 mod strays;
+mod tls;
+mod users;
 mod wakes;

@@ -32,7 +32,7 @@ impl Scene {
     async fn new(options: impl FnOnce(&[u16]) -> Options) -> Option<Scene> {
         let port = shared()?;
         let (slow, quick) = (Proxy::to(port).unwrap(), Proxy::to(port).unwrap());
-        let (store, other) = (open_by(&slow, &quick, options).await, open(&[port]).await);
+        let (store, other) = (open_by(slow.port(), &quick, options).await, open(&[port]).await);
         let scene = Scene { port, slow, quick, store, other, lock: fresh("strays") };
         // The lease that all claims share is there before anything is slow.
         let warm = mutex(SHARED);
