@@ -101,9 +101,8 @@ async fn open_asked(asked: Asked) -> Result<SharedStore> {
         Asked::Sqlite(options) => Ok(lockkeeper_sqlite::Sqlite::open(options).await?),
         #[cfg(feature = "redis")]
         Asked::Redis(options) => Ok(lockkeeper_redis::Redis::open(options).await?),
-        // Until `lockkeeper_etcd` has its store.
         #[cfg(feature = "etcd")]
-        Asked::Etcd(_) => Err(not_built_in("etcd")),
+        Asked::Etcd(options) => Ok(lockkeeper_etcd::Etcd::open(options).await?),
     }
 }
 
@@ -111,7 +110,7 @@ fn no_password(scheme: &str) -> Error {
     Error::invalid("password", format!("the store `{scheme}:` has none"))
 }
 
-pub(crate) fn not_built_in(scheme: &str) -> Error {
+fn not_built_in(scheme: &str) -> Error {
     if STORES.iter().any(|(known, _)| *known == scheme) {
         let feature = match scheme {
             "rediss" => "redis` and `tls",

@@ -28,6 +28,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = hurt(), hide_possible_values = true)]
     pub nemesis: Vec<Hurt>,
 
+    /// Begin a fault this often, or as soon as the one before it has healed [default: drawn by lot, after a calm of
+    /// more than a lease]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub every: Option<Duration>,
+
     /// For how long the workers work
     #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = duration)]
     pub time: Duration,

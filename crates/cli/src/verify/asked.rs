@@ -36,6 +36,7 @@ impl Asked {
         within("--lease", args.lease, LEASES)?;
         within("--lock-delay", args.lock_delay, [Duration::ZERO, LEASES[1]])?;
         within("--think", args.think, [Duration::ZERO, args.lease])?;
+        args.every.map_or(Ok(()), |every| within("--every", every, RUNS))?;
         args.mutant.as_deref().map_or(Ok(()), mutants::known)?;
         let target = target(store, args.place.as_deref())?;
         let nemesis = nemesis(&target, &args.nemesis)?;
@@ -54,6 +55,7 @@ impl Asked {
             lease_ms: millis(args.lease),
             delay_ms: millis(args.lock_delay),
             think_us: u64::try_from(args.think.as_micros()).unwrap_or(u64::MAX),
+            every_ms: args.every.map(millis),
             mutant: args.mutant.clone(),
             store: Promised::default(),
             made_of: MadeOf {

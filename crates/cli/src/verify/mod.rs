@@ -115,6 +115,9 @@ struct Row {
     about: &'static str,
     /// Is what it answered on a disk before it answered?
     durable: bool,
+    /// Of how many servers it is made.
+    members: usize,
+    lease_min_ms: u64,
     /// What can be done to it here.
     nemesis: Vec<String>,
     /// What cannot be done to it, and why.
@@ -141,6 +144,8 @@ impl Row {
             scheme: target.scheme,
             about: target.about,
             durable: target.durable,
+            members: target.members(),
+            lease_min_ms: target.lease_min_ms,
             nemesis: target.nemeses().into_iter().map(nemesis::word).collect(),
             cannot: nemesis::ALL.iter().filter_map(refused).collect(),
         }

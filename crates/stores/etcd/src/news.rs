@@ -5,12 +5,14 @@
 //! last revision that it does not tell of, and a listener who knows a later state has missed nothing.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream;
 use lockkeeper_core::Result;
 use tokio::sync::{mpsc, watch};
 
+use crate::claims::Awaited;
 use crate::link::{Link, closed};
 use crate::proto::path;
 use crate::proto::watch::{EventKind, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching};
@@ -59,7 +61,25 @@ pub(crate) struct Heard {
 pub(crate) struct Ear {
     desk: Arc<Mutex<Desk>>,
     id: i64,
-    pub(crate) heard: watch::Receiver<Heard>,
+    range: Range,
+    heard: watch::Receiver<Heard>,
+}
+
+impl Ear {
+    /// Does it listen to that?
+    pub(crate) fn is_for(&self, awaited: &Awaited) -> bool {
+        self.range.0 == awaited.key && self.range.1 == awaited.range_end
+    }
+
+    pub(crate) fn hearing(&self) -> watch::Receiver<Heard> {
+        self.heard.clone()
+    }
+}
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ear").field("heard", &*self.heard.borrow()).finish_non_exhaustive()
+    }
 }
 
 impl News {
@@ -88,7 +108,7 @@ impl News {
             && let Some(bell) = desk.bells.get_mut(&id)
         {
             bell.listeners += 1;
-            return Ok(Ear { desk: self.desk.clone(), id, heard: bell.heard.subscribe() });
+            return Ok(Ear { desk: self.desk.clone(), id, range, heard: bell.heard.subscribe() });
         }
         desk.last += 1;
         let id = desk.last;
@@ -97,8 +117,8 @@ impl News {
             WatchCreateRequest { key: range.0.clone(), range_end: range.1.clone(), start_revision: 0, watch_id: id };
         desk.say(Watching::Create(create));
         desk.by_range.insert(range.clone(), id);
-        desk.bells.insert(id, Bell { range, heard: sender, listeners: 1 });
-        Ok(Ear { desk: self.desk.clone(), id, heard })
+        desk.bells.insert(id, Bell { range: range.clone(), heard: sender, listeners: 1 });
+        Ok(Ear { desk: self.desk.clone(), id, range, heard })
     }
 
     /// Nobody is told anything any more.

@@ -55,10 +55,10 @@ impl Etcd {
 
     /// The lease that a hold hangs on; `None` if it is no hold.
     async fn lease_of(&self, held: &Held) -> Result<Option<Arc<Session>>> {
-        if self.claims.is_swept(held.id) {
+        if self.claims.is_swept(&held.lock, held.id) {
             return Ok(None);
         }
-        if let Some(known) = self.claims.goes_on(held.id, held.lease) {
+        if let Some(known) = self.claims.goes_on(&held.lock, held.id, held.lease) {
             // One that was told to wait has not been told anything else since.
             return Ok(known.session.filter(|_| known.waits_for.is_none()));
         }
@@ -113,7 +113,7 @@ impl Etcd {
         if !answer.succeeded {
             return Err(Error::unanswered("the claim was changed while it was renewed"));
         }
-        self.claims.change(held.id, |known| known.session = Some(session.clone()));
+        self.claims.change(&held.lock, held.id, |known| known.session = Some(session.clone()));
         Ok(session.length)
     }
 }
