@@ -22,6 +22,8 @@ mod news;
 mod options;
 mod pipe;
 pub mod proto;
+#[doc(hidden)]
+pub mod raw;
 mod record;
 mod renew;
 mod session;
