@@ -45,7 +45,7 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     pub(crate) async fn dial(options: &Options, endpoint: &Endpoint) -> Result<Self> {
-        let stream = wire::connect(endpoint, options.tls.as_ref()).await?;
+        let stream = wire::connect(endpoint, options.tls.as_ref(), &["h2"]).await?;
         let broken = |error: hyper::Error| {
             let refused = wire::refused(endpoint, &error);
             refused.unwrap_or_else(|| trouble::unreachable(endpoint, std::io::Error::other(error)))

@@ -16,26 +16,27 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-pub(crate) async fn connect(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Box<dyn Stream>> {
+/// Connects; `protocols` is what is offered to be spoken inside of TLS.
+pub(crate) async fn connect(endpoint: &Endpoint, tls: Option<&Tls>, protocols: &[&str]) -> Result<Box<dyn Stream>> {
     let unreachable = |error: io::Error| trouble::unreachable(endpoint, error);
     let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
     match tls {
         None => Ok(Box::new(stream)),
-        Some(tls) => over_tls(endpoint, stream, tls).await,
+        Some(tls) => over_tls(endpoint, stream, tls, protocols).await,
     }
 }
 
 #[cfg(not(feature = "tls"))]
-async fn over_tls(_: &Endpoint, _: TcpStream, _: &Tls) -> Result<Box<dyn Stream>> {
+async fn over_tls(_: &Endpoint, _: TcpStream, _: &Tls, _: &[&str]) -> Result<Box<dyn Stream>> {
     use lockkeeper_core::ErrorKind;
     Err(Error::new(ErrorKind::Unsupported, "TLS is not built in")
         .with_hint("build `lockkeeper` with the feature `tls`"))
 }
 
 #[cfg(feature = "tls")]
-async fn over_tls(endpoint: &Endpoint, stream: TcpStream, tls: &Tls) -> Result<Box<dyn Stream>> {
-    match lockkeeper_tls::Connector::new(&endpoint.host, tls, &["h2"])?.connect(stream).await {
+async fn over_tls(endpoint: &Endpoint, stream: TcpStream, tls: &Tls, protocols: &[&str]) -> Result<Box<dyn Stream>> {
+    match lockkeeper_tls::Connector::new(&endpoint.host, tls, protocols)?.connect(stream).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => Err(refused(endpoint, &error).unwrap_or_else(|| trouble::unreachable(endpoint, error))),
     }

@@ -109,7 +109,7 @@ fn look(table: &Table) -> MutexGuard<'_, Shared> {
 pub async fn etcd_lock(asked: &Asked, tell: &dyn Fn(&str)) -> std::result::Result<Repro, Trouble> {
     tell("etcd's own lock");
     let kept_alive = Arc::new(AtomicU64::new(0));
-    let open = |port: u16| std::future::ready(Locker::at(port, kept_alive.clone()));
+    let open = |port: u16| std::future::ready(Ok(Locker::at(port, kept_alive.clone())));
     let (theirs, server) = side(asked, open, their_round).await?;
     tell("lockkeeper");
     let open = |port: u16| async move { Keeper::connect(&format!("etcd://127.0.0.1:{port}")).await };

@@ -7,78 +7,86 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lockkeeper::Result;
+use lockkeeper::{Error, Result};
 use lockkeeper_etcd::proto::cluster::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
-use lockkeeper_etcd::proto::lease::{LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse};
+use lockkeeper_etcd::proto::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
 use lockkeeper_etcd::proto::path;
 use lockkeeper_etcd::raw::Client;
 use lockkeeper_etcd::{Endpoint, Options};
 
 use super::{LEASE, NAME, PATIENCE};
 
-/// A client of the lock, at one member; clones are the same.
-#[derive(Clone)]
+/// How long letting go may take: as long as a member may be stopped, and a little.
+const LETTING_GO: Duration = Duration::from_secs(6);
+
+/// A client of the lock, at one member.
 pub(super) struct Locker {
-    client: Arc<Client>,
+    options: Options,
     /// How often a lease was kept alive, of all clients of the side: without that the comparison would be none.
     kept_alive: Arc<AtomicU64>,
 }
 
 /// A lock that was granted.
 pub(super) struct Granted {
-    client: Arc<Client>,
+    client: Client,
     lease: i64,
     key: Vec<u8>,
-    keeping: tokio::task::JoinHandle<()>,
+    keeping: Keeping,
+}
+
+/// Keeps a lease alive until it is dropped.
+struct Keeping(tokio::task::JoinHandle<()>);
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Locker {
-    pub(super) fn at(port: u16, kept_alive: Arc<AtomicU64>) -> Result<Self> {
+    pub(super) fn at(port: u16, kept_alive: Arc<AtomicU64>) -> Self {
         let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port };
-        let options = Options { timeout: PATIENCE, ..Options::at(vec![endpoint]) };
-        Ok(Self { client: Arc::new(Client::open(options)?), kept_alive })
+        Self { options: Options::at(vec![endpoint]), kept_alive }
     }
 
     /// Makes a lease, keeps it alive from now on, and asks for the lock with it.
     pub(super) async fn lock(&self) -> Result<Granted> {
-        let ttl = i64::try_from(LEASE.as_secs()).unwrap_or(i64::MAX);
-        let grant = LeaseGrantRequest { ttl, id: 0 };
-        let lease = self.client.ask::<_, LeaseGrantResponse>(path::LEASE_GRANT, &grant).await?.id;
-        let keeping = tokio::spawn(self.clone().keep_alive(lease));
-        let question = LockRequest { name: NAME.as_bytes().to_vec(), lease };
-        match self.client.ask::<_, LockResponse>(path::LOCK, &question).await {
-            Ok(answer) => Ok(Granted { client: self.client.clone(), lease, key: answer.key, keeping }),
-            Err(error) => {
-                keeping.abort();
-                // What cannot be ended now runs out.
-                let _ = revoke(&self.client, lease).await;
-                Err(error)
-            }
+        match tokio::time::timeout(PATIENCE, self.granted()).await {
+            Ok(granted) => granted,
+            Err(_) => Err(Error::unanswered("the lock was not granted in time")),
         }
     }
 
-    /// Every third of the lease, whatever came of the last time.
-    async fn keep_alive(self, lease: i64) {
-        let every: Duration = LEASE / 3;
-        loop {
-            tokio::time::sleep(every).await;
-            match tokio::time::timeout(LEASE, self.client.keep_alive(lease)).await {
-                Ok(Ok(length)) if !length.is_zero() => drop(self.kept_alive.fetch_add(1, Ordering::Relaxed)),
-                _ => {}
-            }
-        }
+    async fn granted(&self) -> Result<Granted> {
+        // Anew each time: a connection to a member that was stopped for long may have been given up.
+        let client = Client::open(self.options.clone()).await?;
+        let lease = client.grant(i64::try_from(LEASE.as_secs()).unwrap_or(i64::MAX)).await?;
+        let keeping = Keeping(tokio::spawn(keep_alive(client.clone(), lease, self.kept_alive.clone())));
+        let question = LockRequest { name: NAME.as_bytes().to_vec(), lease };
+        let key = client.ask::<_, LockResponse>(path::LOCK, &question).await?.key;
+        Ok(Granted { client, lease, key, keeping })
     }
 }
 
 impl Granted {
+    /// What cannot be ended now runs out.
     pub(super) async fn unlock(self) {
-        let question = UnlockRequest { key: self.key };
-        let _ = self.client.ask::<_, UnlockResponse>(path::UNLOCK, &question).await;
-        self.keeping.abort();
-        let _ = revoke(&self.client, self.lease).await;
+        let Self { client, lease, key, keeping } = self;
+        let letting_go = async {
+            let _ = client.ask::<_, UnlockResponse>(path::UNLOCK, &UnlockRequest { key }).await;
+            drop(keeping);
+            let _ = client.ask::<_, LeaseRevokeResponse>(path::LEASE_REVOKE, &LeaseRevokeRequest { id: lease }).await;
+        };
+        let _ = tokio::time::timeout(LETTING_GO, letting_go).await;
     }
 }
 
-async fn revoke(client: &Client, lease: i64) -> Result<LeaseRevokeResponse> {
-    client.ask(path::LEASE_REVOKE, &LeaseRevokeRequest { id: lease }).await
+/// Every third of the lease, whatever came of the last time.
+async fn keep_alive(client: Client, lease: i64, times: Arc<AtomicU64>) {
+    loop {
+        tokio::time::sleep(LEASE / 3).await;
+        if let Ok(Ok(())) = tokio::time::timeout(LEASE, client.keep_alive(&[lease])).await {
+            times.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
