@@ -7,10 +7,11 @@ use std::time::Duration;
 use lockkeeper_rig::Trouble;
 use lockkeeper_verify::nemesis::ALL;
 use lockkeeper_verify::plan::{MadeOf, Nemesis, Plan, Promised};
+use lockkeeper_verify::repro;
 use lockkeeper_verify::targets::{Facts, TARGETS, Target};
 
 use super::mutants;
-use crate::args::{Hurt, VerifyArgs};
+use crate::args::{Hurt, ReproArgs, VerifyArgs};
 use crate::client::{self, Memory};
 use crate::exit::{self, Failure};
 
@@ -67,6 +68,12 @@ impl Asked {
         };
         Ok(Self { target, plan, folder })
     }
+}
+
+/// What a published run is asked for.
+pub fn published(args: &ReproArgs) -> Result<repro::Asked, Failure> {
+    within("--for", args.time, RUNS)?;
+    Ok(repro::Asked { time: args.time, seed: args.seed.unwrap_or_else(any_seed) })
 }
 
 /// Small enough to be typed again.

@@ -17,12 +17,12 @@ use lockkeeper_verify::judgement::Judgement;
 use lockkeeper_verify::plan::Nemesis;
 use lockkeeper_verify::run::WorkerProgram;
 use lockkeeper_verify::targets::{TARGETS, Target};
-use lockkeeper_verify::{check, nemesis, report, run, worker};
+use lockkeeper_verify::{check, nemesis, report, repro, run, worker};
 use serde::Serialize;
 
 use self::asked::Asked;
 use self::progress::Line;
-use crate::args::{VerifyAction, VerifyArgs};
+use crate::args::{Published, ReproArgs, VerifyAction, VerifyArgs};
 use crate::exit::{self, Failure};
 use crate::look::{print, print_json};
 
@@ -49,6 +49,7 @@ pub async fn verify(store: Option<&str>, args: &VerifyArgs) -> Result<u8, Failur
         Some(VerifyAction::Check(args)) => judge(&args.folder, args.json),
         Some(VerifyAction::Mutants(args)) => mutants::mutants(args).await,
         Some(VerifyAction::Targets(args)) => targets(args.json),
+        Some(VerifyAction::Repro(args)) => repro(args).await,
     }
 }
 
@@ -162,6 +163,20 @@ fn targets(json: bool) -> Result<u8, Failure> {
         text.push_str(&format!("{}: {}\n  --nemesis {}\n", row.target, row.about, row.nemesis.join(",")));
     }
     print(&text)
+}
+
+/// `verify repro`.
+async fn repro(args: &ReproArgs) -> Result<u8, Failure> {
+    let asked = asked::published(args)?;
+    let tell = |side: &str| exit::say(&format!("lockkeeper: {side}"), None);
+    let done = match args.which {
+        Published::EtcdLock => repro::etcd_lock(&asked, &tell).await.map_err(|trouble| failed(&trouble))?,
+    };
+    match args.json {
+        true => print_json(&done)?,
+        false => print(&done.text())?,
+    };
+    Ok(if done.passed { 0 } else { exit::FAILED })
 }
 
 /// A run that could not be carried out. The trouble brings its own hint.
