@@ -332,7 +332,10 @@ fn an_etcd_of_one_is_looked_over() {
     let at = format!("etcd://127.0.0.1:{}", server.port());
     let (report, code, said) = doctor(den.lockkeeper().env("LOCKKEEPER_STORE", &at), "usable,restart,tokens,failover");
     assert_eq!((code, &report["store"]), (Some(78), &json!("etcd")), "{said}");
-    assert!(said.starts_with("error: `failover` is required and not promised: one member\n  hint: run three"), "{said}");
+    assert!(
+        said.starts_with("error: `failover` is required and not promised: one member\n  hint: run three"),
+        "{said}"
+    );
     assert_eq!((levels(&report, "trial"), kept(&report, "usable")), (vec!["good".to_owned()], "yes".to_owned()));
     let done = output(den.lockkeeper().args(["doctor", &at]).env_remove("LOCKKEEPER_STORE"));
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));

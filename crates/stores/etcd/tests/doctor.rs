@@ -301,3 +301,20 @@ async fn rights_that_are_missing_are_named() {
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(!format!("{error:?}").contains("wrong"));
 }
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn an_encrypted_way_is_seen_and_so_is_what_is_counted_behind_it() {
+    use lockkeeper_conformance::certificates::{Host, serve};
+    if !asked_for() {
+        return;
+    }
+    let server = serve("etcd-tls", Host::Right).expect("a server of its own");
+    let mut options = at(&[server.ports()[1]]);
+    let ca = server.folder().join("ca.pem");
+    options.tls = Some(lockkeeper_core::access::Tls { ca: Some(ca), ..Default::default() });
+    let report = checkup(options).await.unwrap();
+    assert_eq!(level(&report, "transport", "TLS, and the servers were checked"), Level::Good);
+    assert_eq!(report.kept(Promise::Usable), Kept::Yes, "{report:#?}");
+    assert_eq!(level(&report, "persistence", "--unsafe-no-fsync"), Level::Warning);
+}
