@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use lockkeeper_conformance::rig::{Cluster, SERVERS, Server, wanted};
 use lockkeeper_core::access::Secret;
 use lockkeeper_core::checkup::{Kept, Level, Promise, Report};
-use lockkeeper_core::{Error, ErrorKind};
-use lockkeeper_etcd::{Endpoint, Options, checkup};
+use lockkeeper_core::store::{Held, Keep, Left, Renewal, Standing, Store};
+use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, LockKind, Name, Owner, Patience};
+use lockkeeper_etcd::{Endpoint, Etcd, Options, checkup};
 
 /// Were servers asked for? If not, that is said aloud.
 fn asked_for() -> bool {
@@ -53,6 +54,21 @@ fn at(ports: &[u16]) -> Options {
 
 fn ports(cluster: &Cluster) -> Vec<u16> {
     cluster.members().iter().map(Server::port).collect()
+}
+
+fn mutex() -> Claim {
+    Claim {
+        id: ClaimId::random().unwrap(),
+        owner: Owner::new("test").unwrap(),
+        kind: LockKind::Mutex,
+        weight: 1,
+        capacity: 1,
+        lease: Duration::from_secs(30),
+        delay: Duration::ZERO,
+        fair: false,
+        patience: Patience::Queue,
+        note: Vec::new(),
+    }
 }
 
 /// The level of the finding on this topic that says this.
@@ -224,6 +240,10 @@ async fn a_full_server_is_a_danger() {
         return;
     }
     let server = configured(|file| format!("{file}\nquota-backend-bytes: 2097152\n"));
+    let store = Etcd::open(at(&[server.port()])).await.unwrap();
+    let (name, claim) = (Name::new("held").unwrap(), mutex());
+    let standing = store.enter(&name, &claim).await.unwrap();
+    assert!(matches!(standing, Standing::Held { .. }), "{standing:?}");
     let much = "x".repeat(100_000);
     for n in 0..60 {
         let mut command = Command::new("etcdctl");
@@ -236,6 +256,11 @@ async fn a_full_server_is_a_danger() {
     assert_eq!(level(&report, "alarms", "NOSPACE"), Level::Danger);
     assert_eq!(level(&report, "space", "of a quota of 2 MiB"), Level::Warning);
     assert_eq!(report.kept(Promise::Usable), Kept::No, "{report:#?}");
+    // As the page of this store says: what is held goes on, and can be released.
+    let held = [Held { lock: name.clone(), id: claim.id, lease: claim.lease }];
+    assert!(matches!(store.renew(&held).await.unwrap()[..], [Renewal::Renewed { .. }]));
+    assert_eq!(store.leave(&name, claim.id, Keep::Nothing).await.unwrap(), Left::Released);
+    assert_eq!(store.enter(&name, &mutex()).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
@@ -275,4 +300,21 @@ async fn rights_that_are_missing_are_named() {
     let error = checkup(options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(!format!("{error:?}").contains("wrong"));
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn an_encrypted_way_is_seen_and_so_is_what_is_counted_behind_it() {
+    use lockkeeper_conformance::certificates::{Host, serve};
+    if !asked_for() {
+        return;
+    }
+    let server = serve("etcd-tls", Host::Right).expect("a server of its own");
+    let mut options = at(&[server.ports()[1]]);
+    let ca = server.folder().join("ca.pem");
+    options.tls = Some(lockkeeper_core::access::Tls { ca: Some(ca), ..Default::default() });
+    let report = checkup(options).await.unwrap();
+    assert_eq!(level(&report, "transport", "TLS, and the servers were checked"), Level::Good);
+    assert_eq!(report.kept(Promise::Usable), Kept::Yes, "{report:#?}");
+    assert_eq!(level(&report, "persistence", "--unsafe-no-fsync"), Level::Warning);
 }

@@ -54,9 +54,9 @@ fn silent(seen: &Seen, report: &mut Report) {
     for place in &seen.places {
         match &place.said {
             Said::Silent(why) => {
-                let means = "while it is away, others answer for it; every one more that goes is one less to lose";
+                let means = "others answer for it; while it is away there is one less to lose";
                 let finding = Finding::new(TOPIC, Level::Warning, why.clone(), means);
-                report.find(finding.with_change("bring it back, or take it out with `etcdctl member remove`"));
+                report.find(finding.with_change("bring it back; if it is no longer a member, take it out of the URL"));
             }
             Said::Refused(why) => {
                 let found = format!("{} does not say how it is: {why}", place.endpoint);

@@ -29,7 +29,7 @@ pub(super) fn tell(seen: &Seen, report: &mut Report) {
             let usual = if told.is_none() { ", the usual one" } else { "" };
             let found = format!("{at} has {size_mib} MiB of a quota of {quota_mib} MiB{usual}");
             let means =
-                "when it is reached, the cluster refuses all writes: no lock can be taken, and claims cannot leave";
+                "when it is reached, the cluster takes no more keys: what is held goes on, but no lock can be taken";
             let change = "compact (`--auto-compaction-retention`), `etcdctl defrag`, or raise `--quota-backend-bytes`";
             report.find(Finding::new("space", Level::Warning, found, means).with_change(change));
         } else if size >= SMALL && used < size / 2 {
@@ -52,7 +52,7 @@ fn alarms(seen: &Seen, report: &mut Report) {
         return report.find(Finding::new("alarms", Level::Note, "they could not be asked for", means));
     };
     if alarms.contains(&Alarm::NoSpace) {
-        let means = "all writes are refused until somebody makes room: no lock can be taken";
+        let means = "no key is taken until somebody makes room: what is held goes on, but no lock can be taken";
         let change = "compact, `etcdctl defrag` every member, then `etcdctl alarm disarm`";
         report.find(Finding::new("alarms", Level::Danger, "NOSPACE: the quota is used up", means).with_change(change));
     }
