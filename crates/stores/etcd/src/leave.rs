@@ -76,7 +76,7 @@ impl Etcd {
         };
         session.ends();
         let link = self.link.clone();
-        tokio::spawn(async move {
+        self.endings.spawn(async move {
             if let Err(error) = session.revoke(&link).await {
                 tracing::debug!(target: "lockkeeper", %error, "a lease was not ended; it runs out by itself");
             }
@@ -120,7 +120,7 @@ impl Etcd {
                 return Ok(Left::Released);
             }
             let link = self.link.clone();
-            tokio::spawn(async move { lease.revoke(&link).await });
+            self.endings.spawn(async move { lease.revoke(&link).await });
         }
         Err(Error::new(ErrorKind::Unavailable, format!("the claim on `{lock}` is changed by others all the time")))
     }

@@ -10,6 +10,7 @@ use lockkeeper_core::store::{
     Survives, Tokens, Waiter, Wake,
 };
 use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Result, limits};
+use tokio_util::task::TaskTracker;
 
 use crate::claims::{Claims, Known};
 use crate::link::Link;
@@ -27,6 +28,9 @@ pub(crate) const LATE: Duration = Duration::from_secs(3);
 /// How long after a stream of news broke the next one is opened.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long leases that are being ended are waited for when the store is closed; they run out by themselves.
+const ENDING_TAKES: Duration = Duration::from_secs(1);
+
 /// Locks on an etcd cluster.
 ///
 /// Use this where two holders would cost money; use Redis instead where speed matters more than the loss of a server, and
@@ -43,6 +47,8 @@ pub struct Etcd {
     shared: Mutex<Option<Arc<Session>>>,
     /// Held while that is made, so that many who come make one.
     pub(crate) granting: tokio::sync::Mutex<()>,
+    /// Leases that are being ended.
+    pub(crate) endings: TaskTracker,
 }
 
 impl Etcd {
@@ -80,6 +86,7 @@ impl Etcd {
             link,
             shared: Mutex::default(),
             granting: tokio::sync::Mutex::default(),
+            endings: TaskTracker::new(),
         }))
     }
 
@@ -213,6 +220,8 @@ impl Store for Etcd {
             {
                 tracing::debug!(target: "lockkeeper", %error, "the lease was not ended; it runs out by itself");
             }
+            self.endings.close();
+            let _ = tokio::time::timeout(ENDING_TAKES, self.endings.wait()).await;
             self.news.close();
             self.link.close();
             self.renewals.close();
