@@ -5,6 +5,7 @@ mod common;
 mod faults;
 mod layout;
 mod leases;
+mod replies;
 mod strays;
 mod tls;
 mod users;
