@@ -91,13 +91,18 @@ impl Etcd {
                 self.ended(&session);
                 continue;
             };
-            let header = answer.header;
+            let (header, put) = (answer.header, answer.succeeded);
             let seen = Seen::new(lock, header, txn::last_range(answer)?)?;
             if let Some(kept) = kept {
                 session.confirm(kept, seen.term);
             }
-            if let Some(at) = seen.line.position(claim.id) {
-                return self.settle(lock, claim, &session, &seen, at).await;
+            match seen.line.position(claim.id) {
+                Some(at) if put => return self.settle(lock, claim, &session, &seen, at).await,
+                Some(at) => match self.came_before(lock, claim, &session, seen.line.0[at].lease).await? {
+                    Some(standing) => return Ok(standing),
+                    None => continue,
+                },
+                None => {}
             }
             if only_if_empty {
                 let ahead = seen.line.0.len();
@@ -117,6 +122,23 @@ impl Etcd {
             ErrorKind::Unavailable,
             format!("`{lock}` could not be entered: leases end faster than they are made"),
         ))
+    }
+
+    /// It stands already: an earlier question was heard, and its answer lost. It may have been broken since, and hang on
+    /// another lease than the one it would be put on now; so it is asked for, as any that stands. `None` if it may come again.
+    async fn came_before(
+        &self,
+        lock: &Name,
+        claim: &Claim,
+        fresh: &Arc<Session>,
+        lease: i64,
+    ) -> Result<Option<Standing>> {
+        if lease != fresh.id {
+            let hung_on = Session::of_another(lease);
+            self.claims.change(lock, claim.id, |known| known.session = Some(hung_on));
+            self.not_needed(fresh);
+        }
+        self.ask(lock, claim).await
     }
 
     /// Where a claim that stands is in the line; `None` if it does not stand and may come.
@@ -139,10 +161,10 @@ impl Etcd {
             let Some(record) = &own.record else {
                 return Err(Error::new(ErrorKind::Foreign, format!("somebody else wrote over the claim on `{lock}`")));
             };
+            may_not_grow(record.weight, claim)?;
             if record.left {
                 return Ok(Some(Standing::Refused { retry_after: None }));
             }
-            may_not_grow(record.weight, claim)?;
             if (claim.weight, &claim.note) == (record.weight, &record.note) {
                 return self.settle(lock, claim, &session, &seen, at).await.map(Some);
             }

@@ -69,13 +69,18 @@ impl Etcd {
 
     /// A lease of its own ends with its claim.
     fn let_go(&self, known: Option<Known>) {
-        let Some(session) =
-            known.and_then(|known| known.session).filter(|session| !session.shared && !session.is_over())
-        else {
+        if let Some(session) = known.and_then(|known| known.session) {
+            self.not_needed(&session);
+        }
+    }
+
+    /// Nothing of ours hangs on this lease any more, unless it is the shared one.
+    pub(crate) fn not_needed(&self, session: &Arc<Session>) {
+        if session.shared || session.is_over() {
             return;
-        };
+        }
         session.ends();
-        let link = self.link.clone();
+        let (link, session) = (self.link.clone(), session.clone());
         self.endings.spawn(async move {
             if let Err(error) = session.revoke(&link).await {
                 tracing::debug!(target: "lockkeeper", %error, "a lease was not ended; it runs out by itself");

@@ -31,7 +31,7 @@ pub(crate) struct Session {
     pub(crate) id: i64,
     /// How long it lasts from when it is kept alive.
     pub(crate) length: Duration,
-    /// Is it shared by all claims of the usual length?
+    /// Is it shared by all claims of the usual length, or may it be?
     pub(crate) shared: bool,
     /// Until when it surely lasts.
     until: AtomicU64,
@@ -85,10 +85,11 @@ impl Session {
         }))
     }
 
-    /// A lease that somebody else made, of which nothing is known but that it is there.
+    /// A lease that somebody else made, or this client long ago, of which nothing is known but that it is there. Others
+    /// may hang on it, too.
     pub(crate) fn of_another(id: i64) -> Arc<Self> {
         let (length, until) = (Duration::ZERO, AtomicU64::new(0));
-        Arc::new(Self { id, length, shared: false, until, over: AtomicBool::new(false), busy: AtomicBool::new(false) })
+        Arc::new(Self { id, length, shared: true, until, over: AtomicBool::new(false), busy: AtomicBool::new(false) })
     }
 
     /// What surely is left of it.
@@ -99,15 +100,15 @@ impl Session {
         Clock::system().now().until(Moment::from_nanos(self.until.load(Ordering::SeqCst)))
     }
 
-    /// Should it be kept alive before it is relied on?
+    /// Should it be kept alive before it is relied on? One of unknown length always.
     pub(crate) fn is_due(&self) -> bool {
-        self.left() < self.length * 2 / 3
+        self.length.is_zero() || self.left() < self.length * 2 / 3
     }
 
     /// The right to keep it alive; `None` while another does and there is time.
     pub(crate) fn refreshing(&self) -> Option<Refreshing<'_>> {
         let busy = self.busy.swap(true, Ordering::SeqCst);
-        (!busy || self.left() < self.length / 3).then_some(Refreshing(self))
+        (!busy || self.left() <= self.length / 3).then_some(Refreshing(self))
     }
 
     pub(crate) fn is_over(&self) -> bool {
