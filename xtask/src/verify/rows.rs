@@ -153,12 +153,14 @@ pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
                     nemesis: nemesis.to_string(),
                     work: work.to_string(),
                     // Long enough for the calm between the faults to be measured.
-                    seconds: if *work == "mutex" { 30 } else { 14 },
+                    // Where leases are longer, so are faults and what they leave.
+                    seconds: if *work == "mutex" { 30 } else { 14 * lease_ms / LEASE_MS },
                     lease_ms,
                     every_s: None,
                     workers: WORKERS,
                     seed: 0,
-                    enough: ENOUGH,
+                    // Who takes several at once has taken as many locks with half of the acquisitions.
+                    enough: if *work == "multi" { ENOUGH / 2 } else { ENOUGH },
                 });
             }
         }

@@ -55,6 +55,10 @@ fn what_cannot_be_done_is_refused_before_anything_starts() {
     let cases: &[(&[&str], &str)] = &[
         (&[], "hint: a URL, or one that is started for the run: sqlite, "),
         (&["redys"], "started for a run are: sqlite, "),
+        (&["sqlite", "--every", "1ms"], "`--every 1ms` cannot be done"),
+        (&["etcd-3", "--nemesis", "step-store"], "its clock cannot be stepped"),
+        (&["repro", "etcd-lok"], "etcd-lock"),
+        (&["repro", "etcd-lock", "--for", "10ms"], "`--for 10ms` cannot be done"),
         (&["sqlite", "--nemesis", "kil-holder"], "kill-holder, pause-worker"),
         (&["sqlite", "--nemesis", "none,kill-holder"], "`none` and `all` are for themselves"),
         (&["sqlite", "--nemesis", "kill-store"], "it is a file, and has no server"),

@@ -291,3 +291,49 @@ impl Side {
         if self.acknowledged == 0 { 0.0 } else { self.lost as f64 / self.acknowledged as f64 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked { time: Duration::from_secs(60), seed: 7 }
+    }
+
+    fn side(side: &'static str, acknowledged: u64, lost: u64) -> Side {
+        Side { side, about: "a lock", asked: acknowledged + 2, held: acknowledged, acknowledged, refused: 0, lost }
+    }
+
+    #[test]
+    fn only_what_is_fenced_is_promised() {
+        let passes =
+            |bare, fenced: Side| Repro::new(&asked(), None, vec![side("etcd-lock", 80, 12), bare, fenced], 100).passed;
+        assert!(passes(side("lockkeeper", 80, 3), side("lockkeeper-fenced", 80, 0)));
+        assert!(!passes(side("lockkeeper", 80, 0), side("lockkeeper-fenced", 80, 1)));
+        assert!(!passes(side("lockkeeper", 80, 0), side("lockkeeper-fenced", 0, 0)), "nothing done is nothing shown");
+    }
+
+    #[test]
+    fn the_page_has_the_shares_and_the_reason() {
+        let sides = vec![side("etcd-lock", 80, 12), side("lockkeeper-fenced", 0, 0)];
+        let page = Repro::new(&asked(), Some("3.4.23".to_owned()), sides, 100).text();
+        assert!(page.contains(" 15.0 %\n") && page.contains(" 0.0 %\n"), "{page}");
+        assert!(page.contains("etcd 3.4.23") && page.contains("issue 11456") && page.contains("seed 7"), "{page}");
+        assert!(page.ends_with("or there were none\n") && page.lines().all(|line| line == line.trim_end()), "{page}");
+    }
+
+    #[test]
+    fn an_update_that_the_fence_refused_is_not_acknowledged() {
+        let mut shared = Shared::default();
+        let (old, new) = (shared.holds(), shared.holds());
+        let (read_old, read_new) = (shared.fenced.enter(1), shared.fenced.enter(2));
+        shared.write_fenced(new, 2, read_new);
+        shared.write_fenced(old, 1, read_old);
+        assert_eq!((shared.refused, shared.fenced_acknowledged.as_slice()), (1, [new].as_slice()));
+        assert_eq!(shared.fenced.lost(&shared.fenced_acknowledged), 0);
+        let (read_old, read_new) = (shared.bare.read(), shared.bare.read());
+        shared.write_bare(new, read_new.into_iter().chain([new]).collect());
+        shared.write_bare(old, read_old.into_iter().chain([old]).collect());
+        assert_eq!(shared.bare.lost(&shared.bare_acknowledged), 1, "the lock alone does not see it");
+    }
+}

@@ -1,9 +1,11 @@
 //! Runs with a nemesis: workers are killed and stopped, and fenced registers lose nothing.
 
 use std::io::Write;
+use std::time::Duration;
 
 use lockkeeper_verify::history::{Event, Fault, Guard, On};
 use lockkeeper_verify::plan::{Nemesis, Plan, Work};
+use lockkeeper_verify::repro::{Asked, etcd_lock};
 
 use crate::story::{Story, plan, story};
 
@@ -12,7 +14,7 @@ fn servers_wanted() -> bool {
     let wanted = lockkeeper_rig::wanted();
     if !wanted {
         // To the stream itself: the test harness swallows `eprintln!`.
-        let line = "\nNOT RUN: runs of verify on a real redis; `cargo xtask test` runs them\n";
+        let line = "\nNOT RUN: runs of verify on a real redis or etcd; `cargo xtask test` runs them\n";
         drop(writeln!(std::io::stderr(), "{line}"));
     }
     wanted
@@ -70,4 +72,20 @@ async fn a_redis_that_is_hurt_loses_nothing_behind_a_fence() {
     story.nothing_lost(&[Guard::Fenced]);
     story.nothing_left();
     assert!(hits(&story).len() >= 2);
+}
+
+/// How much etcd's own lock loses is the machine's business, in so short a time; ours loses nothing behind its fence.
+#[tokio::test]
+async fn the_published_schedule_takes_nothing_from_a_fence() {
+    if !servers_wanted() {
+        return;
+    }
+    let asked = Asked { time: Duration::from_secs(12), seed: 3 };
+    let done = etcd_lock(&asked, &|_| ()).await.unwrap();
+    assert_eq!(
+        done.sides.iter().map(|side| side.side).collect::<Vec<_>>(),
+        ["etcd-lock", "lockkeeper", "lockkeeper-fenced"]
+    );
+    assert!(done.sides.iter().all(|side| side.acknowledged > 0), "{done:?}");
+    assert!(done.passed && done.sides[2].lost == 0, "{done:?}");
 }

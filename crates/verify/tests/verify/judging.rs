@@ -44,8 +44,9 @@ async fn every_kind_of_work_keeps_what_is_promised() {
 async fn a_mutex_has_something_for_nearly_every_check() {
     let judged = judged(plan(Work::Mutex)).await;
     let not_run = with(&judged, Outcome::NotRun);
-    // Nobody loses its hold and nobody only reads; and on a busy machine few may have waited.
-    let may_be_without = ["lost-is-sticky", "readers-wait-behind-writers", "fair-enough", "woken-by-push"];
+    // Nobody loses its hold, nobody only reads and there is no server; and on a busy machine few may have waited.
+    let may_be_without =
+        ["lost-is-sticky", "readers-wait-behind-writers", "recovers-in-time", "fair-enough", "woken-by-push"];
     assert!(not_run.iter().all(|check| may_be_without.contains(check)), "{judged:#?}");
 }
 
