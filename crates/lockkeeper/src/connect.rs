@@ -110,7 +110,7 @@ fn no_password(scheme: &str) -> Error {
     Error::invalid("password", format!("the store `{scheme}:` has none"))
 }
 
-pub(crate) fn not_built_in(scheme: &str) -> Error {
+fn not_built_in(scheme: &str) -> Error {
     if STORES.iter().any(|(known, _)| *known == scheme) {
         let feature = match scheme {
             "rediss" => "redis` and `tls",

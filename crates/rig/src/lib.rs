@@ -27,7 +27,7 @@ pub use process::Process;
 pub use proxy::{Connections, Counts, Proxy, Way, Which};
 pub use rustix::process::Signal;
 pub use server::Server;
-pub use servers::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS};
+pub use servers::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS, ask_etcd};
 pub use shared::{Entry, Member, Shared, entries, forget, remember, rig_dir, shared, wanted};
 pub use spec::{Leader, Library, Ready, Spec, program_path};
 pub use trouble::Trouble;

@@ -6,8 +6,7 @@
 mod etcd;
 mod redis;
 
-#[cfg(test)]
-pub(super) use etcd::post;
+pub use etcd::post as ask_etcd;
 pub use redis::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD};
 
 use super::Spec;

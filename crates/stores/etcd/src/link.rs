@@ -123,9 +123,11 @@ impl Link {
         if self.is_closed() {
             return Err(closed());
         }
+        let mut newest = None;
         let asking = async {
             let mut last = None;
             for at in self.order(self.first(), 1) {
+                newest = Some((at, self.members[at].epoch()));
                 match self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure)) {
                     Ok(answer) => {
                         self.first.store(at, Ordering::Relaxed);
@@ -139,7 +141,10 @@ impl Link {
         };
         match tokio::time::timeout(self.options.timeout, asking).await {
             Ok(answer) => answer,
-            Err(_) => Err(self.silent()),
+            Err(_) => {
+                self.leave(newest);
+                Err(self.silent())
+            }
         }
     }
 
@@ -171,7 +176,11 @@ impl Link {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(Told { answer, alone: trials.is_empty() && effect == Effect::None });
                 }
-                Ok(Some((_, Err(error)))) if !error.is_transient() => return Err(error),
+                Ok(Some((_, Err(error)))) if !error.is_transient() => {
+                    // This member says no, and another one may yet do it.
+                    let alone = trials.is_empty() && effect == Effect::None;
+                    return Err(if alone { error } else { error.with_effect(Effect::Unknown) });
+                }
                 Ok(Some((_, Err(error)))) => {
                     if error.effect() == Effect::Unknown {
                         effect = Effect::Unknown;
@@ -179,14 +188,20 @@ impl Link {
                     last = Some(error);
                 }
                 Ok(None) => {}
-                Err(_) if Instant::now() >= end => return Err(self.silent()),
                 Err(_) => {
-                    // Whoever asks it next makes a new connection.
-                    if let Some((at, epoch)) = newest {
-                        self.members[at].leave(epoch);
+                    self.leave(newest);
+                    if Instant::now() >= end {
+                        return Err(self.silent());
                     }
                 }
             }
+        }
+    }
+
+    /// A connection was silent for too long: whoever asks that member next makes a new one.
+    fn leave(&self, silent: Option<(usize, u64)>) {
+        if let Some((at, epoch)) = silent {
+            self.members[at].leave(epoch);
         }
     }
 
@@ -198,13 +213,17 @@ impl Link {
     {
         let pipe = self.pipe(at).await.map_err(Failure::Error)?;
         let badge = self.badge(at, &pipe).await?;
-        match pipe.unary(path, question.clone(), badge.clone()).await {
+        let answer = match pipe.unary(path, question.clone(), badge.clone()).await {
             Err(status) if badge.is_some() && trouble::is_badge_gone(&status) => {
                 self.forget(badge);
                 let badge = self.badge(at, &pipe).await?;
-                pipe.unary(path, question.clone(), badge).await.map_err(Failure::Status)
+                pipe.unary(path, question.clone(), badge).await
             }
-            answer => answer.map_err(Failure::Status),
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(status) => Err(pipe.refusal(&status).await.map_or(Failure::Status(status), Failure::Error)),
         }
     }
 
@@ -262,7 +281,8 @@ impl Link {
             Err(status) if trouble::needs_no_badge(&status) => return Ok(None),
             // Nothing of the question itself has been sent.
             Err(status) => {
-                let error = trouble::refused(&self.members[at].endpoint, &status);
+                let refusal = pipe.refusal(&status).await;
+                let error = refusal.unwrap_or_else(|| trouble::refused(&self.members[at].endpoint, &status));
                 return Err(Failure::Error(error.with_effect(Effect::None)));
             }
         };

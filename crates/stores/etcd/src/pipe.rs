@@ -1,10 +1,14 @@
 //! One connection to one member: dialled, shaken hands on, and asked.
 //!
 //! Surprise: it is bound to the runtime it was made in, which drives it. When that is gone it is closed, and whoever asks
-//! next makes another.
+//! next makes another. Why a connection ended is told to the connection, and not to the question that is not answered
+//! because of it: a server that wants a certificate of us says so after our first words.
 
+use std::error::Error as _;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use lockkeeper_core::{Error, Result};
 use prost::Message;
+use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -32,6 +37,8 @@ const STREAM_WINDOW: u32 = 1 << 20;
 /// How often a connection with something under way is tried. A server takes more than one try in 5 s for an attack.
 const TRY_EVERY: Duration = Duration::from_secs(10);
 const TRY_TAKES: Duration = Duration::from_secs(5);
+/// How long a connection may take to say why it ended. Waited in vain when it has not, but something else went wrong.
+const END_TAKES: Duration = Duration::from_millis(200);
 
 /// The token of a user who has come in.
 pub(crate) type Badge = MetadataValue<Ascii>;
@@ -41,13 +48,18 @@ pub(crate) type Badge = MetadataValue<Ascii>;
 pub(crate) struct Pipe {
     grpc: Grpc<Sender>,
     sender: Sender,
+    /// Has the server answered anything?
+    answered: Arc<AtomicBool>,
+    /// Why it ended, if it has.
+    end: watch::Receiver<Option<Error>>,
 }
 
 impl Pipe {
     pub(crate) async fn dial(options: &Options, endpoint: &Endpoint) -> Result<Self> {
-        let stream = wire::connect(endpoint, options.tls.as_ref()).await?;
+        let said = wire::Said::default();
+        let stream = wire::connect(endpoint, options.tls.as_ref(), &["h2"], &said).await?;
         let broken = |error: hyper::Error| {
-            let refused = wire::refused(endpoint, &error);
+            let refused = said.get().cloned();
             refused.unwrap_or_else(|| trouble::unreachable(endpoint, std::io::Error::other(error)))
         };
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -59,16 +71,34 @@ impl Pipe {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
+        let answered = Arc::new(AtomicBool::new(false));
+        let (ends, end) = watch::channel(None);
+        let (met, at, with_tls) = (answered.clone(), endpoint.clone(), options.tls.is_some());
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let ended = connection.await;
+            if let Err(error) = &ended {
                 tracing::debug!(target: "lockkeeper", %error, "a connection to etcd ended");
             }
+            let hung_up = || (!met.load(Ordering::Relaxed)).then(|| trouble::hung_up(&at, with_tls));
+            ends.send_replace(said.get().cloned().or_else(hung_up));
         });
         let scheme = if options.tls.is_some() { "https" } else { "http" };
         let origin = Uri::builder().scheme(scheme).authority(endpoint.to_string()).path_and_query("/").build();
         let origin = origin.map_err(|_| Error::invalid("store", "its host cannot be part of an address"))?;
         let sender = Sender(sender);
-        Ok(Self { grpc: Grpc::with_origin(sender.clone(), origin), sender })
+        Ok(Self { grpc: Grpc::with_origin(sender.clone(), origin), sender, answered, end })
+    }
+
+    /// Why there was no answer, if the connection has ended and that says more than what the question came to.
+    pub(crate) async fn refusal(&self, status: &Status) -> Option<Error> {
+        if status.source().is_none() {
+            self.answered.store(true, Ordering::Relaxed);
+            return None;
+        }
+        let mut end = self.end.clone();
+        // If it ended as connections do, this ends with the task that would have said more.
+        let ended = tokio::time::timeout(END_TAKES, end.wait_for(Option::is_some)).await;
+        ended.ok()?.ok()?.clone()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -83,7 +113,10 @@ impl Pipe {
     {
         let mut grpc = self.ready().await?;
         let codec = ProstCodec::<Q, A>::default();
-        Ok(grpc.unary(wear(Request::new(question), badge), PathAndQuery::from_static(path), codec).await?.into_inner())
+        let asking = grpc.unary(wear(Request::new(question), badge), PathAndQuery::from_static(path), codec);
+        let answer = asking.await?.into_inner();
+        self.answered.store(true, Ordering::Relaxed);
+        Ok(answer)
     }
 
     /// Questions and answers as they come.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{ClaimId, Error, Result};
 
@@ -20,6 +20,10 @@ use crate::proto::lease::{
 };
 use crate::proto::path;
 use crate::trouble;
+
+/// How many leases are kept alive one after the other, and how many such rows at once.
+const LEASES_ON_A_STREAM: usize = 8;
+const STREAMS: usize = 32;
 
 /// One lease at the cluster.
 #[derive(Debug)]
@@ -147,8 +151,19 @@ impl KeptAlive {
     }
 }
 
-/// Keeps leases alive, all by one question; answers in the order asked.
+/// Keeps leases alive; answers in the order asked. A server does one after the other on a stream, and asks the leader for
+/// each, so many leases are many streams.
 pub(crate) async fn keep_alive(link: &Link, leases: &[i64], silence: Duration) -> Result<Vec<KeptAlive>> {
+    if leases.len() <= LEASES_ON_A_STREAM {
+        return keep_piece_alive(link, leases, silence).await;
+    }
+    let pieces: Vec<_> =
+        leases.chunks(LEASES_ON_A_STREAM).map(|piece| keep_piece_alive(link, piece, silence)).collect();
+    let kept: Vec<Vec<KeptAlive>> = stream::iter(pieces).buffered(STREAMS).try_collect().await?;
+    Ok(kept.concat())
+}
+
+async fn keep_piece_alive(link: &Link, leases: &[i64], silence: Duration) -> Result<Vec<KeptAlive>> {
     let told = link.in_turn(silence, |at| async move {
         let sent = Clock::system().now();
         let questions: Vec<_> = leases.iter().map(|id| LeaseKeepAliveRequest { id: *id }).collect();

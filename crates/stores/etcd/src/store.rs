@@ -23,7 +23,7 @@ use crate::{cells, keys, look};
 /// The shortest lease that a server with the usual election time gives.
 const LEASE_MIN: Duration = Duration::from_secs(2);
 /// Leases last whole seconds, are looked over every half, and a new leader begins all of them anew.
-const LATE: Duration = Duration::from_secs(3);
+pub(crate) const LATE: Duration = Duration::from_secs(3);
 /// How long after a stream of news broke the next one is opened.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -221,7 +221,7 @@ impl Store for Etcd {
     }
 }
 
-fn profile(voters: usize) -> Profile {
+pub(crate) fn profile(voters: usize) -> Profile {
     Profile {
         scheme: "etcd",
         order: Order::Fifo,

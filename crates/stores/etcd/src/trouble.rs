@@ -9,7 +9,6 @@ use lockkeeper_core::{Effect, Error, ErrorKind};
 use tonic::{Code, Status};
 
 use crate::options::Endpoint;
-use crate::wire;
 
 /// What we wrote was for a lease that is not there (any more): it was surely not done.
 pub(crate) fn is_lease_gone(status: &Status) -> bool {
@@ -34,10 +33,25 @@ pub(crate) fn needs_no_badge(status: &Status) -> bool {
     status.message().contains("authentication is not enabled")
 }
 
+/// Did it not let us in, or not allow it?
+pub(crate) fn is_refusal(status: &Status) -> bool {
+    let refused = Endpoint { host: String::new(), port: 0 };
+    self::refused(&refused, status).kind() == ErrorKind::Denied
+}
+
 /// The server was not reached: nothing was sent.
 pub(crate) fn unreachable(endpoint: &Endpoint, error: std::io::Error) -> Error {
     let why = format!("the etcd server at {endpoint} could not be reached: {error}");
     Error::new(ErrorKind::Unavailable, why).with_source(error).with_hint("is it running, and is its address right?")
+}
+
+/// The connection was made and ended before anything was answered.
+pub(crate) fn hung_up(endpoint: &Endpoint, with_tls: bool) -> Error {
+    let hint = match with_tls {
+        true => "see whether it is up; it may ask for a client certificate that it knows: `?cert=` and `?key=`",
+        false => "see whether it is up; it may want TLS: `etcds://`",
+    };
+    Error::unanswered(format!("the etcd server at {endpoint} hung up before its first answer")).with_hint(hint)
 }
 
 /// Nobody answered in time.
@@ -47,10 +61,6 @@ pub(crate) fn silent(endpoint: &str) -> Error {
 
 /// What a server, or the way to it, said instead of an answer.
 pub(crate) fn refused(endpoint: &Endpoint, status: &Status) -> Error {
-    // With TLS 1.3 a server says so only in place of its first answer.
-    if let Some(error) = status.source().and_then(|cause| wire::refused(endpoint, cause)) {
-        return error;
-    }
     let said = shown(status);
     let text = status.message();
     if text.contains("authentication failed")

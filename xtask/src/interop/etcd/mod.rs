@@ -54,7 +54,6 @@ const FAULTS: &[Fault] = &[
     ("blind-release", "", "ours_robbed_frees_nothing_of_the_peer", "says `release: ok`"),
     ("no-renewal", "", "renewals_of_ours_robbed_take_nothing_back", "did not say so"),
     ("polls", "", "a_release_of_the_peer_wakes_ours", "nobody woke it"),
-    ("blind-take", "", "a_release_of_the_peer_wakes_ours", "came in while"),
     ("", "polls", "a_release_of_ours_wakes_the_peer", "nobody woke it"),
     ("blind-take", "", "both_stand_in_one_line", "came as number 1 and was in: true"),
     ("blind-take", "", "the_session_of_the_peer_keeps_ours_out", "ours came in while the peer held"),
