@@ -45,6 +45,15 @@ pub fn changes(takings: [&[u64]; 2]) -> u64 {
     all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64
 }
 
+/// How many takings there were a second between the first and the last, and how many in all: at the end of a slice everyone
+/// in line still has its turn, however long that takes.
+pub fn rate(takings: [&[u64]; 2]) -> (f64, u64) {
+    let all = || takings.iter().copied().flatten();
+    let (count, first, last) = (all().count() as u64, all().min(), all().max());
+    let took = last.zip(first).map_or(0.0, |(last, first)| (last - first) as f64 / 1e9);
+    (count.saturating_sub(1) as f64 / took, count)
+}
+
 /// A process's line about a slice.
 pub fn write_noted(cpu: Duration, noted: &[Noted]) -> String {
     let mut line = cpu.as_nanos().to_string();
@@ -80,6 +89,12 @@ mod tests {
     fn a_task_that_takes_its_own_lock_again_changes_nothing() {
         assert_eq!(changes([&[1, 5, 2], &[9, 3, 4]]), 3);
         assert_eq!(changes([&[1, 2, 3], &[]]), 0);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_time_it_took() {
+        assert_eq!(rate([&[3_000_000_000, 1_000_000_000], &[5_000_000_000]]), (0.5, 3));
+        assert!(!rate([&[7], &[]]).0.is_finite(), "one taking has no rate");
     }
 
     #[test]

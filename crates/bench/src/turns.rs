@@ -11,7 +11,7 @@ use lockkeeper::store::Store;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::handed::{Event, Noted, changes, hand_overs, read_noted, write_noted};
+use crate::handed::{Event, Noted, changes, hand_overs, rate, read_noted, write_noted};
 use crate::harness::{Arm, Work};
 use crate::pairs::name;
 use crate::player::{PATIENCE, Player, read_answer};
@@ -19,7 +19,7 @@ use crate::stats::quantile;
 use crate::{Outcome, machine};
 
 /// How many tasks of each process want the lock.
-pub const TASKS: usize = 8;
+const TASKS: usize = 8;
 /// How long the ball is held: long enough for the other one to ask for it again.
 const HELD_FOR: Duration = Duration::from_millis(4);
 /// How long the one that released it rests before it asks again.
@@ -103,11 +103,14 @@ impl Arm for Two {
             return Ok(Work { score: p50, count: took.len() as u64, cpu, p99: Some(p99) });
         }
         let (first, second) = (takings(first)?, takings(second)?);
-        let count = match self.game {
-            Game::Line => (first.len() + second.len()) as u64,
-            _ => changes([&first, &second]),
+        let (score, count) = match self.game {
+            Game::Line => rate([&first, &second]),
+            _ => {
+                let count = changes([&first, &second]);
+                (count as f64 / length.as_secs_f64(), count)
+            }
         };
-        Ok(Work { score: count as f64 / length.as_secs_f64(), count, cpu, p99: None })
+        Ok(Work { score, count, cpu, p99: None })
     }
 }
 
@@ -163,27 +166,19 @@ where
 }
 
 async fn turns(keeper: Keeper, end: Instant) -> Outcome<Vec<Noted>> {
-    crowd(|_| {
+    let mut tasks = JoinSet::new();
+    for _ in 0..TASKS {
         let keeper = keeper.clone();
-        async move {
+        tasks.spawn(async move {
             let (name, mut noted) = (name(0), Vec::new());
             while Instant::now() < end {
                 let hold = keeper.mutex(&name).wait(PATIENCE).lock().await?;
                 noted.push((machine::boottime_nanos(), Event::Taken));
                 hold.release().await?;
             }
-            Ok(noted)
-        }
-    })
-    .await
-}
-
-/// All tasks of a process that want the same, and what they noted.
-pub async fn crowd<F>(task: impl Fn(usize) -> F) -> Outcome<Vec<Noted>>
-where
-    F: Future<Output = Outcome<Vec<Noted>>> + Send + 'static,
-{
-    let mut tasks: JoinSet<Outcome<Vec<Noted>>> = (0..TASKS).map(task).collect();
+            Outcome::Ok(noted)
+        });
+    }
     let mut all = Vec::new();
     while let Some(noted) = tasks.join_next().await {
         all.extend(noted??);

@@ -116,17 +116,14 @@ impl Bench {
     fn two_processes(&self) -> Outcome<Vec<Ratio>> {
         let what = "one name, 2 processes × 8 tasks, local hand-over off: turns by way of the server";
         eprintln!("measuring: {what}");
-        let mut ours = Two::ours(Game::Line, "etcd", &self.url, false)?;
-        let row = |against, bar, found| Ratio { what, against, unit: "turns/s", bar, found };
-        let against = "the server's own lock";
-        let found = compare(&mut ours, &mut turns::server_lock(&self.url)?, self.plan)?;
-        let mut rows = vec![row(against, Some(Bar::AtLeast(4.0)), found)];
+        let (mut ours, mut rows) = (Two::ours(Game::Line, "etcd", &self.url, false)?, Vec::new());
         for (peer, against, bar) in [
             (Peer::EtcdClient, "etcd-client, which asks for the server's own lock", Bar::AtLeast(4.0)),
             (Peer::GoConcurrency, "Go's concurrency.Mutex", Bar::AtLeast(1.0)),
         ] {
             if let Some(mut theirs) = self.peers.two(peer, Game::Line, &self.url)? {
-                rows.push(row(against, Some(bar), compare(&mut ours, &mut theirs, self.plan)?));
+                let found = compare(&mut ours, &mut theirs, self.plan)?;
+                rows.push(Ratio { what, against, unit: "turns/s", bar: Some(bar), found });
             }
         }
         Ok(rows)
@@ -189,7 +186,6 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "raw" => Box::new(Many { runtime, client: bench.bare()? }),
         "raw-one" => Box::new(One { runtime, client: bench.bare()? }),
         "turns" => Box::new(Two::ours(Game::Line, "etcd", url, false)?),
-        "turns-server" => Box::new(turns::server_lock(url)?),
         "ball" => Box::new(Two::ours(Game::Ball, "etcd", url, true)?),
         "ball-raw" => Box::new(turns::token(url)?),
         other => return Err(format!("there is no side `{other}`").into()),
@@ -207,8 +203,7 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
 pub fn child(args: &[&str]) -> Outcome<()> {
     match args {
         ["alone", side, seconds] => alone(side, seconds.parse()?),
-        ["token", url, role] => turns::token_child(url, role.parse::<usize>()?.min(1)),
-        ["server-lock", url] => turns::server_lock_child(url),
+        ["token", url, role] => turns::child(url, role.parse::<usize>()?.min(1)),
         ["another", url, millis] => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let length = Duration::from_millis(millis.parse()?);

@@ -1,23 +1,21 @@
-//! Baselines for one name and two processes: a token that is put, heard of and taken, and the server's own lock.
+//! The baseline for one name and two processes: a token that is put under a key, heard of, and taken by a transaction.
 //!
-//! Surprise: the token's watch is made before the first slice and stays. A watch that begins at a past revision, as that of the
-//! server's own lock does, joins etcd's group of laggards, which is served every 100 ms.
+//! Surprise: its watch is made before the first slice and stays. A watch that begins at a past revision joins etcd's group of
+//! laggards, which is served every 100 ms: that would be the figure, and not what the way itself takes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
-use lockkeeper_etcd::proto::cluster::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
 use lockkeeper_etcd::proto::watch::{EventKind, WatchCreateRequest, WatchRequest, WatchResponse, Watching};
 use lockkeeper_etcd::proto::{DeleteRangeRequest, Do, PutRequest, TxnResponse, path};
 use lockkeeper_etcd::raw::{Answers, Client};
 use tokio::sync::Mutex;
 
-use super::wire::{LEASE_S, changed, options, txn};
+use super::wire::{changed, options, txn};
 use crate::handed::{Event, Noted};
-use crate::pairs::name;
 use crate::player::Player;
-use crate::turns::{Game, TASKS, Two, player, runtime};
+use crate::turns::{Game, Two, player, runtime};
 use crate::{Outcome, machine};
 
 /// How long the bare client listens before it looks at the clock.
@@ -57,7 +55,7 @@ struct Passing {
 }
 
 /// The hidden mode of a bare client: is told of the token, takes it by a transaction, puts it under the other's key.
-pub fn token_child(url: &str, role: usize) -> Outcome<()> {
+pub fn child(url: &str, role: usize) -> Outcome<()> {
     let runtime = runtime()?;
     let (own, other) = (token_key(role), token_key(1 - role));
     let passing = runtime.block_on(async {
@@ -102,42 +100,6 @@ async fn pass_on(passing: Passing, mut has_it: bool, end: Instant) -> Outcome<Ve
         passing.client.ask::<_, TxnResponse>(path::TXN, &txn(Vec::new(), vec![put], Vec::new())).await?;
         has_it = false;
         tokio::time::sleep(rest).await;
-    }
-    Ok(noted)
-}
-
-/// Two processes with the server's own lock.
-pub fn server_lock(url: &str) -> Outcome<Two> {
-    let start = || Player::own(&["etcd", "server-lock", url])?.when_ready();
-    Ok(Two::of(Game::Line, [start()?, start()?]))
-}
-
-/// The hidden mode of one of them. The server takes the lease for the holder, so each task has one.
-pub fn server_lock_child(url: &str) -> Outcome<()> {
-    let runtime = runtime()?;
-    let (client, leases) = runtime.block_on(async {
-        let client = Client::open(options(url)).await?;
-        let mut leases = Vec::new();
-        for _ in 0..TASKS {
-            leases.push(client.grant(LEASE_S).await?);
-        }
-        Outcome::Ok((client, leases))
-    })?;
-    player(&runtime, Game::Line, |end| {
-        let (client, leases) = (client.clone(), leases.clone());
-        async move {
-            client.keep_alive(&leases).await?;
-            crate::turns::crowd(|task| take_turns(client.clone(), leases[task], end)).await
-        }
-    })
-}
-
-async fn take_turns(client: Client, lease: i64, end: Instant) -> Outcome<Vec<Noted>> {
-    let (question, mut noted) = (LockRequest { name: name(0).into_bytes(), lease }, Vec::new());
-    while Instant::now() < end {
-        let held: LockResponse = client.ask(path::LOCK, &question).await?;
-        noted.push((machine::boottime_nanos(), Event::Taken));
-        client.ask::<_, UnlockResponse>(path::UNLOCK, &UnlockRequest { key: held.key }).await?;
     }
     Ok(noted)
 }

@@ -86,7 +86,7 @@ impl pairs::Client for Bare {
 
     fn lock(&self, task: usize) -> Arc<Lock> {
         // Not the names of ours: both are measured on one server.
-        let name = name(task + 1_000);
+        let name = format!("lockkeeper/{}", name(task + 1_000));
         let gone = format!("{{cell}}/{name}{{gone}}").into_bytes();
         Arc::new(Lock { line: format!("{name}/").into_bytes(), end: format!("{name}0").into_bytes(), gone })
     }
