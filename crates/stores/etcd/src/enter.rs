@@ -14,6 +14,7 @@ use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Patience, 
 
 use crate::claims::Awaited;
 use crate::keys;
+use crate::leave::unless_over;
 use crate::line::Line;
 use crate::proto::{Do, RangeResponse, ResponseHeader, TxnResponse, path};
 use crate::record::Record;
@@ -74,13 +75,7 @@ impl Etcd {
             let put = txn::put(&key, Record::of(claim).write(), session.id);
             let question =
                 txn::txn(conditions, vec![put, Do::Range(txn::line(lock))], vec![Do::Range(txn::line(lock))]);
-            let told = self
-                .link
-                .ask_for(path::TXN, &question, |answer: Result<TxnResponse, _>| match answer {
-                    Err(status) if trouble::is_lease_gone(&status) => Ok(None),
-                    answer => answer.map(Some),
-                })
-                .await;
+            let told = self.link.ask_for(path::TXN, &question, unless_over).await;
             let stray = match &told {
                 Ok(told) => strayed || !told.alone,
                 Err(error) => strayed || error.effect() == Effect::Unknown,

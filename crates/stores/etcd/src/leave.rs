@@ -118,7 +118,8 @@ impl Etcd {
             let answer: TxnResponse = self.link.ask(path::TXN, &question).await?.answer;
             if answer.succeeded {
                 if let Some(session) = known.filter(|known| known.stray).and_then(|known| known.session.as_ref()) {
-                    keep_out(&self.link, lock, id, session).await?;
+                    let question = txn::txn(Vec::new(), vec![mark(lock, id, session)], Vec::new());
+                    self.link.ask_for(path::TXN, &question, unless_over).await?;
                 }
                 let revision = answer.header.map_or(0, |header| header.revision);
                 self.free_after(length, own.key.clone(), revision, lease);
@@ -149,7 +150,12 @@ pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Optio
     let key = keys::claim(lock, id);
     let stray = known.filter(|known| known.stray).and_then(|known| known.session.clone());
     if let Some(session) = stray {
-        keep_out(link, lock, id, &session).await?;
+        let steps = vec![Do::Range(txn::get(&key)), txn::delete(&key), mark(lock, id, &session)];
+        let told = link.ask_for(path::TXN, &txn::txn(Vec::new(), steps, Vec::new()), unless_over).await?;
+        // If the lease is over, nothing can hang on it any more.
+        if let Some(answer) = told.answer {
+            return outcome(Told { answer, alone: told.alone });
+        }
     }
     let order = known.filter(|known| !known.stray).and_then(|known| known.order);
     let conditions = order.map(|order| txn::created(&key, order)).into_iter().collect();
@@ -164,16 +170,17 @@ pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Optio
     }
 }
 
-/// Leaves a mark on the lease that a claim could hang on: whatever of it was not answered finds that and does nothing.
-async fn keep_out(link: &Link, lock: &Name, id: ClaimId, session: &Session) -> Result<()> {
-    let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
-    let question = txn::txn(Vec::new(), vec![mark], Vec::new());
-    let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
-        // Nothing can hang on that lease any more.
-        Err(status) if !trouble::is_lease_gone(&status) => Err(status),
-        _ => Ok(()),
-    };
-    link.ask_for(path::TXN, &question, judge).await.map(|_| ())
+/// A mark on the lease that a claim could hang on: whatever of it was not answered finds that and does nothing.
+fn mark(lock: &Name, id: ClaimId, session: &Session) -> Do {
+    txn::put(&keys::gone(lock, id), Vec::new(), session.id)
+}
+
+/// `None` if the lease is over.
+pub(crate) fn unless_over(answer: Result<TxnResponse, tonic::Status>) -> Result<Option<TxnResponse>, tonic::Status> {
+    match answer {
+        Err(status) if trouble::is_lease_gone(&status) => Ok(None),
+        answer => answer.map(Some),
+    }
 }
 
 /// Was it there?
