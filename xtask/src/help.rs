@@ -46,11 +46,12 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "interop",
-        "let other people's Redis locks and ours want the same keys",
-        "cargo xtask interop [--full] [--stand-in] [--install] [PEER…]",
-        "Installs redis-py, node-redlock and rslock below target/interop, and lets each and ours take the same lock of a\n\
-         Redis of its own: 50 hand-overs between the two sides and a case for everything that can go wrong. Two inside at\n\
-         once, a peer that cannot be installed, or a judge that misses a fault is a failure. interop/README.md says more.\n\n\
+        "let other people's locks and ours want the same names",
+        "cargo xtask interop [--full] [--stand-in] [--install] [STORE|PEER…]",
+        "Installs redis-py, node-redlock and rslock for Redis, Go's concurrency package for etcd, below target/interop, and\n\
+         lets each (and etcdctl) and ours take the same lock of a server of its own: 50 hand-overs between the two sides and\n\
+         a case for everything that can go wrong. Two inside at once, a peer that cannot be installed, or a judge that misses\n\
+         a fault is a failure. interop/README.md says more.\n\n\
          \x20 --full      hundreds of hand-overs, for every kind of lock\n\
          \x20 --stand-in  an honest stand-in in our place: is it us or the peer?\n\
          \x20 --install   let the set-up use sudo",
@@ -74,9 +75,9 @@ const TASKS: &[(&str, &str, &str, &str)] = &[
         "bench",
         "measure",
         "cargo xtask bench [NAME…] [--no-peers]",
-        "Runs the benchmarks named, or all, in release mode. For `redis`, other people's clients are installed from their\n\
-         registries below target/peers and measured beside ours, unless --no-peers is given. What their program says about\n\
-         itself:",
+        "Runs the benchmarks named, or all, in release mode. For `redis` and `etcd`, other people's clients are installed\n\
+         from their registries below target/peers and measured beside ours, unless --no-peers is given. What their program\n\
+         says about itself:",
     ),
     (
         "tidy",

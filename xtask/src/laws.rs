@@ -11,7 +11,7 @@ use lockkeeper_rig::Trouble;
 use serde_json::Value;
 
 /// Stores whose laws must have run. A new store adds its line; its server, if it has one, has the same name in the rig.
-pub const EXPECTED: &[&str] = &["memory", "sqlite", "redis"];
+pub const EXPECTED: &[&str] = &["memory", "sqlite", "redis", "etcd", "etcd-3"];
 
 /// One law on one store.
 #[derive(Debug)]

@@ -69,6 +69,17 @@ impl Places {
         Ok(folder)
     }
 
+    /// A program with what `NAME/go.mod` and `NAME/go.sum` say. Go knows best what must be built again.
+    pub fn go(&self, name: &str) -> Result<PathBuf, Trouble> {
+        let program = self.installed.join(name).join(name);
+        let mut command = Command::new("go");
+        command.args(["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"]).arg(&program).arg(".");
+        // No other Go than the machine's own, no C compiler, and no workspace that happens to lie above.
+        command.envs([("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off")]);
+        self.quietly(name, command.current_dir(self.source.join(name)))?;
+        Ok(program)
+    }
+
     /// Makes a folder for what these pins say, unless it is there already.
     fn once(
         &self,
@@ -127,11 +138,12 @@ pub fn said(command: &mut Command) -> Result<String, Trouble> {
 
 /// The tools of the machine that peers come by and run on, with their versions.
 pub fn tools() -> String {
-    let version = |tool: &str| {
-        let said = said(Command::new(tool).arg("--version").stderr(Stdio::null()));
-        said.unwrap_or_else(|_| "does not say its version".to_string())
+    let version = |(tool, word): (&str, &str)| {
+        let said = said(Command::new(tool).arg(word).stderr(Stdio::null()));
+        format!("{tool}: {}\n", said.unwrap_or_else(|_| "does not say its version".to_string()))
     };
-    ["python3", "node", "npm", "cargo"].map(|tool| format!("{tool}: {}\n", version(tool))).concat()
+    let tools = ["python3", "node", "npm", "cargo"].map(|tool| (tool, "--version"));
+    tools.into_iter().chain([("go", "version")]).map(version).collect()
 }
 
 fn refused(what: &str, path: &Path, error: &io::Error) -> Trouble {

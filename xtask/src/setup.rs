@@ -4,6 +4,7 @@
 //! has everything is not touched at all.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use lockkeeper_rig::{SERVERS, Spec, Trouble, program_path};
@@ -15,18 +16,36 @@ const TOOLS: &[Tool] = &[
     ("git", &["git"], "`cargo xtask tidy` lists the tree with it"),
 ];
 
-/// What the peers of `cargo xtask interop` need besides: program, Debian packages, what for.
-const FOR_PEERS: &[Tool] = &[
+/// What other people's clients of Redis need besides.
+pub const FOR_REDIS_PEERS: &[Tool] = &[
     ("python3", &["python3"], "redis-py, and the judge's stand-in"),
     (PYTHON_VENV, &["python3-venv"], "redis-py is installed into an environment of its own"),
     ("node", &["nodejs"], "node-redlock"),
     ("npm", &["npm"], "node-redlock comes by it"),
 ];
 
+/// What other people's clients of etcd need besides.
+pub const FOR_ETCD_PEERS: &[Tool] = &[
+    ("python3", &["python3"], "the judge's stand-in"),
+    ("go", &["golang-go"], "etcd's own client comes by it"),
+    ("etcdctl", &["etcd-client"], "its `lock` is a peer"),
+];
+
+/// What the benchmark of etcd needs besides.
+pub const FOR_ETCD_BENCH: &[Tool] = &[
+    ("go", &["golang-go"], "etcd's own client comes by it"),
+    ("protoc", &["protobuf-compiler"], "etcd-client makes its code from etcd's protocol"),
+    (PROTO_FILES, &["libprotobuf-dev"], "the protocol names them"),
+];
+
 /// No program but a module, which Debian has in a package of its own.
 const PYTHON_VENV: &str = "python3 -m venv";
 
-type Tool = (&'static str, &'static [&'static str], &'static str);
+/// No program but files.
+const PROTO_FILES: &str = "google/protobuf/descriptor.proto";
+
+/// Program, Debian packages, what for.
+pub type Tool = (&'static str, &'static [&'static str], &'static str);
 
 const INSTALL: &str = include_str!("install.sh");
 
@@ -37,8 +56,8 @@ pub fn setup(may_use_sudo: bool, servers: Option<&[&Spec]>) -> Result<(), Troubl
 }
 
 /// Makes sure that peers can be installed, too.
-pub fn for_peers(may_use_sudo: bool, servers: &[&Spec]) -> Result<(), Trouble> {
-    let tools: Vec<Tool> = TOOLS.iter().chain(FOR_PEERS).copied().collect();
+pub fn for_peers(may_use_sudo: bool, peers: &[Tool], servers: &[&Spec]) -> Result<(), Trouble> {
+    let tools: Vec<Tool> = TOOLS.iter().chain(peers).copied().collect();
     ensure(may_use_sudo, &tools, servers)
 }
 
@@ -73,6 +92,9 @@ fn missing(tools: &[Tool], servers: &[&Spec]) -> Vec<(&'static str, Vec<&'static
 }
 
 fn is_there(program: &str) -> bool {
+    if program == PROTO_FILES {
+        return ["/usr/include", "/usr/local/include"].iter().any(|folder| Path::new(folder).join(program).is_file());
+    }
     if program != PYTHON_VENV {
         return program_path(program).is_some();
     }

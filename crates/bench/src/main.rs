@@ -1,20 +1,24 @@
 //! Figures: ratios against the raw limit, measured in one run.
 //!
-//! `cargo run --release -p lockkeeper-bench -- [memory] [sqlite] [redis] [--quick] [--record] [--render]`. How a ratio is
+//! `cargo run --release -p lockkeeper-bench -- [memory] [sqlite] [redis] [etcd] [--quick] [--record] [--render]`. How a ratio is
 //! made stands in `harness`; the benchmarks know nothing of it but the trait `Arm`. Surprise: some benchmarks start
 //! this program again as a child, in hidden modes that begin with the word `child`.
 
+mod etcd;
 mod handed;
 mod harness;
 mod local;
 mod machine;
 mod memory;
+mod pairs;
+mod peers;
 mod player;
 mod redis;
 mod render;
 mod report;
 mod sqlite;
 mod stats;
+mod turns;
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +29,10 @@ use report::{Record, Report};
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "\
-usage: lockkeeper-bench [memory] [sqlite] [redis] [--quick] [--record [--note TEXT]] [--render] [--dir PATH]
+usage: lockkeeper-bench [memory] [sqlite] [redis] [etcd] [--quick] [--record [--note TEXT]] [--render] [--dir PATH]
        lockkeeper-bench redis-lanes [--quick]    every way to take and release a free lock, side by side
 
-  memory, sqlite, redis
+  memory, sqlite, redis, etcd
                   what to measure; all if none is named
   --quick         fewer and shorter slices: to see that it works, not a record
   --record        write bench/results/NAME.json and docs/bench.md
@@ -39,7 +43,7 @@ usage: lockkeeper-bench [memory] [sqlite] [redis] [--quick] [--record [--note TE
 ";
 
 /// The benchmarks by name.
-const ALL: &[&str] = &["memory", "sqlite", "redis"];
+const ALL: &[&str] = &["memory", "sqlite", "redis", "etcd"];
 
 #[derive(Debug)]
 struct Options {
@@ -153,6 +157,7 @@ fn measure(name: &str, options: &Options) -> Outcome<Report> {
         "memory" => memory::run(options.plan),
         "sqlite" => sqlite::run(options.plan, &options.folder),
         "redis" => redis::run(options.plan, options.peers.as_deref()),
+        "etcd" => etcd::run(options.plan, options.peers.as_deref()),
         other => Err(format!("`{other}` is not known here").into()),
     }
 }
@@ -168,6 +173,7 @@ fn child(args: &[String]) -> Outcome<()> {
             sqlite::another(Path::new(path), std::time::Duration::from_millis(millis.parse()?))
         }
         ["redis", rest @ ..] => redis::child(rest),
+        ["etcd", rest @ ..] => etcd::child(rest),
         _ => Err("this mode is for this program alone".into()),
     }
 }

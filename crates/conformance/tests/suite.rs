@@ -73,6 +73,23 @@ fn redis() -> World {
     World::on_server("redis", PathBuf::from(env!("CARGO_BIN_EXE_taker")))
 }
 
+/// One member for all laws, and a cluster of three.
+fn etcd() -> World {
+    World::on_server("etcd", PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+fn etcd_of_three() -> World {
+    World::on_server("etcd-3", PathBuf::from(env!("CARGO_BIN_EXE_taker")))
+}
+
+suite!(etcd, etcd());
+exclusive_suite!(etcd_semaphore_of_one, etcd().exclusive(Exclusive::Semaphore));
+exclusive_suite!(etcd_blocking, etcd().exclusive(Exclusive::Blocking));
+exclusive_suite!(etcd_write_lock, etcd().exclusive(Exclusive::Write));
+suite!(etcd_of_three, etcd_of_three());
+exclusive_suite!(etcd_of_three_semaphore_of_one, etcd_of_three().exclusive(Exclusive::Semaphore));
+exclusive_suite!(etcd_of_three_blocking, etcd_of_three().exclusive(Exclusive::Blocking));
+exclusive_suite!(etcd_of_three_write_lock, etcd_of_three().exclusive(Exclusive::Write));
 suite!(redis, redis());
 exclusive_suite!(redis_semaphore_of_one, redis().exclusive(Exclusive::Semaphore));
 exclusive_suite!(redis_blocking, redis().exclusive(Exclusive::Blocking));

@@ -25,7 +25,7 @@ use lockkeeper::fuzzing::{Asked, read};
 
 use self::record::Record;
 use self::values::{Patience, Permits, Rate};
-use crate::urls::{PASSWORD, assert_hushed};
+use crate::urls::{PASSWORD, assert_hushed, password_in};
 
 pub(crate) const CONFIG_WORDS: &[&str] = &[
     "default = ",
@@ -78,9 +78,9 @@ pub(crate) fn config(input: &[u8]) {
 pub(crate) fn shown_url(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let shown = url::without_password(&text);
-    if let Ok((Asked::Redis(options), _)) = read(&text, &Access::default()) {
+    if let Ok((asked @ (Asked::Redis(_) | Asked::Etcd(_)), _)) = read(&text, &Access::default()) {
         assert!(url::has_passwords(&text), "{text:?} may have a password");
-        if options.password.is_some() {
+        if password_in(&asked).is_some() {
             assert!(text.split_once(':').is_some_and(|(_, rest)| url::has_password(rest)), "{text:?} has a password");
             assert!(!shown.contains('@'), "{text:?} is shown as {shown:?}");
         }

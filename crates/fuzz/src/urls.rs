@@ -1,15 +1,19 @@
 //! The URLs of stores.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use lockkeeper::fuzzing::{Asked, read};
 use lockkeeper::{Access, ErrorKind, Secret};
+use lockkeeper_core::access::Tls;
 use lockkeeper_redis::{Address, Cells};
 
 pub(crate) const WORDS: &[&str] = &[
     "redis://",
     "rediss://",
     "redis+unix://",
+    "etcd://",
+    "etcds://",
     "sqlite:",
     "memory:",
     "mysql://",
@@ -43,6 +47,9 @@ pub(crate) const WORDS: &[&str] = &[
     "server_name=",
     "db=",
     "cells=watch",
+    "lease=30s",
+    "lease=",
+    ",h2:1",
     "user=",
 ];
 
@@ -94,11 +101,14 @@ fn meant_as_password(url: &str) -> Option<(String, &str)> {
     Some((format!("{scheme} {user} {place}").to_lowercase(), meant))
 }
 
-fn password_in(asked: &Asked) -> Option<&str> {
-    match asked {
-        Asked::Redis(options) => options.password.as_ref().map(Secret::reveal),
-        _ => None,
-    }
+/// The password that a URL was found to have.
+pub(crate) fn password_in(asked: &Asked) -> Option<&str> {
+    let password = match asked {
+        Asked::Redis(options) => options.password.as_ref(),
+        Asked::Etcd(options) => options.password.as_ref(),
+        Asked::Memory(_) | Asked::Sqlite(_) => None,
+    };
+    password.map(Secret::reveal)
 }
 
 fn means_the_same(url: &str, asked: &Asked) {
@@ -120,38 +130,65 @@ fn write(asked: &Asked) -> String {
             format!("sqlite:{begin}{}?sync={sync}", percent(&path))
         }
         Asked::Redis(options) => redis(options),
+        Asked::Etcd(options) => etcd(options),
     }
 }
 
 fn redis(options: &lockkeeper_redis::Options) -> String {
-    let under = options.listed_under.strip_suffix('/').unwrap_or_default();
     let cells = if options.cells == Cells::Watch { "watch" } else { "script" };
-    let mut query = format!("prefix={}&cells={cells}", percent(under));
-    let mut add = |key: &str, value: Option<&str>| {
-        if let Some(value) = value {
-            query.push_str(&format!("&{key}={}", percent(value)));
-        }
-    };
-    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let mut query = Query::under(&options.listed_under);
+    query.add("cells", Some(cells));
     match &options.address {
         Address::Unix(socket) => {
-            add("user", options.user.as_deref());
-            add("db", Some(&options.database.to_string()));
-            format!("redis+unix://{}?{query}", percent(&socket.to_string_lossy()))
+            query.add("user", options.user.as_deref());
+            query.add("db", Some(&options.database.to_string()));
+            format!("redis+unix://{}?{}", percent(&socket.to_string_lossy()), query.0)
         }
         Address::Tcp { host, port, tls } => {
-            if let Some(tls) = tls {
-                add("ca", path(&tls.ca).as_deref());
-                add("cert", path(&tls.cert).as_deref());
-                add("key", path(&tls.key).as_deref());
-                add("server_name", tls.server_name.as_deref());
-            }
+            query.add_tls(tls.as_ref());
             let scheme = if tls.is_some() { "rediss" } else { "redis" };
-            let user = options.user.as_deref().map(percent).unwrap_or_default();
-            let password = options.password.as_ref().map(|password| format!(":{}", percent(password.reveal())));
-            let password = password.unwrap_or_default();
-            format!("{scheme}://{user}{password}@{}:{port}/{}?{query}", percent(host), options.database)
+            let credentials = credentials(options.user.as_deref(), options.password.as_ref());
+            format!("{scheme}://{credentials}{}:{port}/{}?{}", percent(host), options.database, query.0)
         }
+    }
+}
+
+fn etcd(options: &lockkeeper_etcd::Options) -> String {
+    let mut query = Query::under(&options.listed_under);
+    query.add("lease", Some(&format!("{}s", options.lease.as_secs())));
+    query.add_tls(options.tls.as_ref());
+    let scheme = if options.tls.is_some() { "etcds" } else { "etcd" };
+    let credentials = credentials(options.user.as_deref(), options.password.as_ref());
+    let hosts: Vec<_> =
+        options.endpoints.iter().map(|endpoint| format!("{}:{}", percent(&endpoint.host), endpoint.port)).collect();
+    format!("{scheme}://{credentials}{}?{}", hosts.join(","), query.0)
+}
+
+fn credentials(user: Option<&str>, password: Option<&Secret>) -> String {
+    let password = password.map(|password| format!(":{}", percent(password.reveal())));
+    format!("{}{}@", user.map(percent).unwrap_or_default(), password.unwrap_or_default())
+}
+
+/// The options of a URL.
+struct Query(String);
+
+impl Query {
+    fn under(listed_under: &str) -> Self {
+        Self(format!("prefix={}", percent(listed_under.strip_suffix('/').unwrap_or_default())))
+    }
+
+    fn add(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            let _ = write!(self.0, "&{key}={}", percent(value));
+        }
+    }
+
+    fn add_tls(&mut self, tls: Option<&Tls>) {
+        let Some(tls) = tls else { return };
+        for (key, path) in [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)] {
+            self.add(key, path.as_deref().map(Path::to_string_lossy).as_deref());
+        }
+        self.add("server_name", tls.server_name.as_deref());
     }
 }
 

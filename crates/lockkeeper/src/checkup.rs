@@ -35,6 +35,8 @@ pub async fn checkup(url: &str, access: &Access) -> Result<Report> {
         Asked::Sqlite(options) => lockkeeper_sqlite::checkup(options).await,
         #[cfg(feature = "redis")]
         Asked::Redis(options) => lockkeeper_redis::checkup(options).await,
+        #[cfg(feature = "etcd")]
+        Asked::Etcd(options) => lockkeeper_etcd::checkup(options).await,
     }
 }
 

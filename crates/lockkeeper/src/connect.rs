@@ -18,6 +18,8 @@ pub const STORES: &[(&str, bool)] = &[
     ("redis", cfg!(feature = "redis")),
     ("rediss", cfg!(all(feature = "redis", feature = "tls"))),
     ("redis+unix", cfg!(feature = "redis")),
+    ("etcd", cfg!(feature = "etcd")),
+    ("etcds", cfg!(all(feature = "etcd", feature = "tls"))),
 ];
 
 /// What names stand under if nothing else is asked for.
@@ -61,6 +63,9 @@ pub enum Asked {
     /// A server.
     #[cfg(feature = "redis")]
     Redis(lockkeeper_redis::Options),
+    /// A cluster.
+    #[cfg(feature = "etcd")]
+    Etcd(lockkeeper_etcd::Options),
 }
 
 /// Reads a URL, and the prefix that names stand under.
@@ -74,6 +79,8 @@ pub fn read(url: &str, access: &Access) -> Result<(Asked, Option<Prefix>)> {
     let asked = match location.scheme.as_str() {
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "redis+unix" => Asked::Redis(crate::redis::options(location, access, &under)?),
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => Asked::Etcd(crate::etcd::options(location, access, &under)?),
         "memory" | "sqlite" if access.password.is_some() => return Err(no_password(&location.scheme)),
         "memory" => {
             let name = location.place.clone();
@@ -94,6 +101,8 @@ async fn open_asked(asked: Asked) -> Result<SharedStore> {
         Asked::Sqlite(options) => Ok(lockkeeper_sqlite::Sqlite::open(options).await?),
         #[cfg(feature = "redis")]
         Asked::Redis(options) => Ok(lockkeeper_redis::Redis::open(options).await?),
+        #[cfg(feature = "etcd")]
+        Asked::Etcd(options) => Ok(lockkeeper_etcd::Etcd::open(options).await?),
     }
 }
 
@@ -106,6 +115,7 @@ fn not_built_in(scheme: &str) -> Error {
         let feature = match scheme {
             "rediss" => "redis` and `tls",
             "redis+unix" => "redis",
+            "etcds" => "etcd` and `tls",
             scheme => scheme,
         };
         return Error::new(ErrorKind::Unsupported, format!("the store `{scheme}:` is not built in"))

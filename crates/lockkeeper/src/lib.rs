@@ -16,13 +16,15 @@
 //! # async fn charge_card(_token: Option<lockkeeper::Token>) {}
 //! ```
 //!
-//! Stores are features of this crate: `sqlite`; `full` is all of them. The in-memory store is always there. With the
-//! feature `blocking` the module of that name has the same API for programs without async code.
+//! Stores are features of this crate: `sqlite`, `redis`, `etcd`; `full` is all of them. The in-memory store is always
+//! there. With the feature `blocking` the module of that name has the same API for programs without async code.
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
 pub mod checkup;
 mod connect;
+#[cfg(feature = "etcd")]
+mod etcd;
 /// For the fuzz targets: URLs are read, and nothing is opened. Not part of the API.
 #[doc(hidden)]
 pub mod fuzzing {
@@ -33,6 +35,8 @@ mod guide;
 mod location;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "etcd", feature = "redis"))]
+mod server;
 
 use std::ops::Deref;
 
@@ -65,9 +69,11 @@ impl Keeper {
     ///
     /// `memory:` is a store of its own, `memory:NAME` one shared by that name in this process;
     /// `sqlite:PATH` is a file, made if it is missing; `redis://[user[:password]@]host[:port][/database]` is a server,
-    /// `rediss://` the same by TLS, `redis+unix:///path?db=` one on this host. Options follow a `?`: `prefix` on every
-    /// store (default `lockkeeper`; empty to share names with other clients), `sync=full|normal` on sqlite,
-    /// `ca`, `cert`, `key` and `server_name` where TLS is used.
+    /// `rediss://` the same by TLS, `redis+unix:///path?db=` one on this host;
+    /// `etcd://[user[:password]@]host[:port][,host[:port]…]` is a cluster, `etcds://` the same by TLS. Options follow a
+    /// `?`: `prefix` on every store (default `lockkeeper`; empty to share names with other clients), `sync=full|normal` on
+    /// sqlite, `cells=script|watch` on Redis, `lease=30s` on etcd (the one that a client's claims share), `ca`, `cert`,
+    /// `key` and `server_name` where TLS is used.
     ///
     /// # Errors
     /// `Invalid` for a URL that cannot be read or has an unknown option, `Unsupported` for a store that is not

@@ -1,16 +1,14 @@
 //! URLs of Redis servers: `redis://[user[:password]@]host[:port][/database]`, `rediss://` the same by TLS,
 //! `redis+unix:///path/to.sock?db=`. `?cells=watch` changes cells without scripts.
-//!
-//! Surprise: parts are decoded one by one, after they are taken apart, so that a password may hold any character.
 
 use std::path::PathBuf;
 
-use lockkeeper_core::access::{Secret, Tls};
 use lockkeeper_core::{Error, Result};
 use lockkeeper_redis::{Address, Cells, Options};
 
 use crate::connect::Access;
-use crate::location::{Location, decode};
+use crate::location::Location;
+use crate::server::{Host, Server, TLS_OPTIONS, digits, listed_under, tls};
 
 const PORT: u16 = 6_379;
 
@@ -18,9 +16,7 @@ const PORT: u16 = 6_379;
 pub(crate) fn options(location: Location, access: &Access, under: &str) -> Result<Options> {
     let mut options = read(location)?;
     options.password = options.password.or_else(|| access.password.clone());
-    if !under.is_empty() {
-        options.listed_under = format!("{under}/");
-    }
+    options.listed_under = listed_under(under);
     Ok(options)
 }
 
@@ -29,13 +25,14 @@ fn read(mut location: Location) -> Result<Options> {
         "redis+unix" => unix(&mut location)?,
         _ => server(&mut location)?,
     };
-    let known: &[&str] = match location.scheme.as_str() {
-        "redis+unix" => &["db", "user", "prefix", "cells"],
-        "rediss" => &["ca", "cert", "key", "server_name", "prefix", "cells"],
-        _ => &["prefix", "cells"],
-    };
+    let mut known = vec!["prefix", "cells"];
+    match location.scheme.as_str() {
+        "redis+unix" => known.extend(["db", "user"]),
+        "rediss" => known.extend(TLS_OPTIONS),
+        _ => {}
+    }
     options.cells = cells(&mut location)?;
-    location.finish(known)?;
+    location.finish(&known)?;
     Ok(options)
 }
 
@@ -64,57 +61,17 @@ fn unix(location: &mut Location) -> Result<Options> {
 
 fn server(location: &mut Location) -> Result<Options> {
     let example = format!("for example `{}://127.0.0.1:{PORT}/0`", location.scheme);
-    let written = location.written.clone();
-    let Some(rest) = written.strip_prefix("//") else {
-        return Err(Error::invalid("store", "it names no host").with_hint(example));
-    };
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (credentials, host) = match authority.rsplit_once('@') {
-        Some((credentials, host)) => (Some(credentials), host),
-        None => (None, authority),
-    };
-    let (host, port) = host_and_port(host).map_err(|why| Error::invalid("store", why).with_hint(example.clone()))?;
+    let server = Server::read(location, PORT, &example)?;
+    let [host] = <[Host; 1]>::try_from(server.hosts)
+        .map_err(|_| Error::invalid("store", "it names several hosts, and one is needed").with_hint(example))?;
     let tls = (location.scheme == "rediss").then(|| tls(location));
-    let mut options = Options::at(Address::Tcp { host, port, tls });
-    if let Some(credentials) = credentials {
-        let (user, password) = match credentials.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (credentials, None),
-        };
-        options.user = Some(decode(user)?).filter(|user| !user.is_empty());
-        options.password = password.map(decode).transpose()?.filter(|text| !text.is_empty()).map(Secret::new);
-    }
-    if !path.is_empty() {
-        options.database = database_of(path)?;
+    let mut options = Options::at(Address::Tcp { host: host.name, port: host.port, tls });
+    options.user = server.user;
+    options.password = server.password;
+    if !server.path.is_empty() {
+        options.database = database_of(&server.path)?;
     }
     Ok(options)
-}
-
-fn tls(location: &mut Location) -> Tls {
-    let mut path = |option: &str| location.take(option).map(PathBuf::from);
-    let (ca, cert, key) = (path("ca"), path("cert"), path("key"));
-    Tls { ca, cert, key, server_name: location.take("server_name") }
-}
-
-fn host_and_port(text: &str) -> std::result::Result<(String, u16), &'static str> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']').ok_or("the `[` of its IPv6 address is not closed")?;
-            (host, rest.strip_prefix(':').or(rest.is_empty().then_some("")).ok_or("its port cannot be read")?)
-        }
-        None => text.split_once(':').unwrap_or((text, "")),
-    };
-    if host.is_empty() {
-        return Err("it names no host");
-    }
-    if host.contains(',') {
-        return Err("it names several hosts, and one is needed");
-    }
-    let port = match port {
-        "" => PORT,
-        port => digits(port).ok_or("its port cannot be read")?,
-    };
-    Ok((decode(host).map_err(|_| "its host cannot be read")?, port))
 }
 
 fn database_of(text: &str) -> Result<u32> {
@@ -123,13 +80,10 @@ fn database_of(text: &str) -> Result<u32> {
     })
 }
 
-/// A number that is written in digits alone; `parse` would also take a `+`.
-fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 #[cfg(test)]
 mod tests {
+    use lockkeeper_core::access::Secret;
+
     use super::*;
 
     fn options_of(url: &str) -> Result<Options> {

@@ -73,8 +73,8 @@ impl Cluster {
 
     /// `kill -9` of every member that runs. Their folders stay, for [`restart`](Cluster::restart).
     pub fn kill(&mut self) -> Result<(), Trouble> {
-        let running = self.members.iter_mut().filter(|server| server.identity().is_some());
-        running.map(Server::kill).collect()
+        let mut running = self.members.iter_mut().filter(|server| server.identity().is_some());
+        running.try_for_each(Server::kill)
     }
 
     /// Starts all members that were killed, at once, on the same ports and in the same folders, and waits until all are

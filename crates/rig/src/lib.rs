@@ -1,5 +1,5 @@
-//! The rig: real servers on free loopback ports in folders of their own, child processes that can be hurt, and a proxy
-//! that hurts connections.
+//! The rig: real servers and clusters of them on free loopback ports in folders of their own, child processes that can be
+//! hurt, and a proxy that hurts connections.
 //!
 //! The surprise: nothing outlives its owner. Each process has a small reaper beside it that holds a pipe from the
 //! owner; a panic, an exit or a `kill -9` of the owner closes the pipe, and the reaper ends the process and removes its
@@ -27,7 +27,7 @@ pub use process::Process;
 pub use proxy::{Connections, Counts, Proxy, Way, Which};
 pub use rustix::process::Signal;
 pub use server::Server;
-pub use servers::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS};
+pub use servers::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD, SERVERS, ask_etcd};
 pub use shared::{Entry, Member, Shared, entries, forget, remember, rig_dir, shared, wanted};
 pub use spec::{Leader, Library, Ready, Spec, program_path};
 pub use trouble::Trouble;

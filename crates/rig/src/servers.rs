@@ -6,14 +6,13 @@
 mod etcd;
 mod redis;
 
-#[cfg(test)]
-pub(super) use etcd::post;
+pub use etcd::post as ask_etcd;
 pub use redis::{FAKETIME, REDIS_PASSWORD, REDIS_USER, REDIS_USER_PASSWORD};
 
 use super::Spec;
 
 /// Every server the rig can start. `cargo xtask setup` installs their packages, `cargo xtask up` starts those that tests
-/// share; a variant is started by the test that needs it.
+/// share, clusters among them; a variant is started by the test that needs it.
 pub const SERVERS: &[Spec] = &[
     redis::REDIS,
     redis::DURABLE,

@@ -128,8 +128,8 @@ impl Entry {
     pub fn stop(&self, rig: &Path) -> bool {
         let specs = Spec::named(&self.name).map(Spec::processes).unwrap_or_default();
         let signals = specs.iter().map(|spec| spec.stop).chain(std::iter::repeat(Signal::TERM));
-        let stopped = self.members.iter().zip(signals).map(|(member, signal)| member.stop(signal, rig));
-        stopped.fold(true, |all, gone| all && gone)
+        // Counted, so that one that cannot be stopped does not keep the others from it.
+        self.members.iter().zip(signals).filter(|(member, signal)| !member.stop(*signal, rig)).count() == 0
     }
 
     fn to_json(&self) -> Value {

@@ -117,4 +117,22 @@ pub struct Figures {
     pub push_share: Option<f64>,
     /// Jain's index over the workers' acquisitions: 1 is even.
     pub fairness: f64,
+    /// How long it took to have a lock again after a server was killed or stopped.
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
+}
+
+/// From the moment that a server was gone to the next lock that the store gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// How often that was.
+    pub times: u64,
+    /// The shortest.
+    pub least_ms: u64,
+    /// Half were no longer than this.
+    pub median_ms: u64,
+    /// The longest.
+    pub most_ms: u64,
+    /// What that was held to.
+    pub bound_ms: u64,
 }

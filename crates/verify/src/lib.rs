@@ -17,6 +17,7 @@ pub mod plan;
 pub mod promises;
 pub mod registers;
 pub mod report;
+pub mod repro;
 pub mod run;
 pub mod targets;
 pub mod worker;

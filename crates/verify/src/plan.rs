@@ -30,6 +30,9 @@ pub struct Plan {
     pub delay_ms: u64,
     /// How long a holder dwells between reading and writing.
     pub think_us: u64,
+    /// How far apart faults begin, where that is not drawn by lot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ms: Option<u64>,
     /// The seeded bug, in a build that has them.
     pub mutant: Option<String>,
     /// What the store promises.
@@ -74,9 +77,9 @@ pub enum Nemesis {
     PauseHolder,
     /// The wall clock of a worker is stepped.
     StepClient,
-    /// A server is killed and started again.
+    /// A server is killed and started again: of a cluster, the one that leads.
     KillStore,
-    /// A server is stopped for longer than the lease, and goes on.
+    /// A server is stopped for longer than the lease, and goes on: of a cluster, the one that leads.
     PauseStore,
     /// The server's wall clock is stepped forward and back.
     StepStore,
@@ -128,6 +131,12 @@ pub struct Promised {
     pub expiry_slack_ms: u64,
     /// Is what it answered on a disk before it answered?
     pub durable: bool,
+    /// Is it a cluster that does with most of its members?
+    #[serde(default)]
+    pub quorum: bool,
+    /// The shortest lease that it gives.
+    #[serde(default)]
+    pub lease_min_ms: u64,
 }
 
 /// What ran.

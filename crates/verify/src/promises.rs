@@ -2,8 +2,8 @@
 //!
 //! | what the fault does | faults | the lock | so these may fail, and are reported |
 //! |---|---|---|---|
-//! | nothing that a lock may notice | a client killed or its clock stepped; slow or lost replies; a durable server killed | holds | none |
-//! | a holder loses touch, and knows | a client stopped; the way cut or half-open; a server stopped | passes on | what is not fenced |
+//! | nothing that a lock may notice | a client killed or its clock stepped; slow or lost replies; a durable server killed, also the one that leads a cluster | holds | none |
+//! | a holder loses touch, and knows | a client stopped; the way cut or half-open; a server stopped, also the one that leads a cluster | passes on | what is not fenced |
 //! | the server forgets | its data wiped; killed without having written | passes on | also beliefs, cells and counters |
 //! | the server's time moves | its wall clock stepped, if it lives by that | passes on | also beliefs, cells, counters, and how long it takes |
 //! | it forgets *and* its time moves | both in one run | breaks | all but that everybody is answered |
@@ -112,7 +112,8 @@ pub fn does(store: &Promised, nemesis: Nemesis) -> Does {
         Nemesis::Cut | Nemesis::HalfOpen | Nemesis::PauseStore => Does::LosesTouch,
         Nemesis::Delay | Nemesis::LoseReplies => Does::Nothing,
         Nemesis::KillStore if family == Family::InProcess => Does::Ends,
-        // There is no server to kill, and what the killed process wrote is with the kernel.
+        // There is no server to kill, and what the killed process wrote is with the kernel. Of a cluster the leader is
+        // killed: another one takes over with all that was answered, and gives every lease its full length once more.
         Nemesis::KillStore if family == Family::File || store.durable => Does::Nothing,
         Nemesis::KillStore => Does::Forgets,
         Nemesis::WipeStore if family == Family::InProcess => Does::Ends,
@@ -171,21 +172,28 @@ mod tests {
     #[test]
     fn the_table_is_that_of_the_docs() {
         use Promise::{Breaks, Holds, PassesOn};
-        let columns = [store("memory", false), store("sqlite", true), store("redis", true), store("redis+unix", false)];
+        let columns = [
+            store("memory", false),
+            store("sqlite", true),
+            store("redis", true),
+            store("redis+unix", false),
+            store("etcd", true),
+            Promised { quorum: true, ..store("etcd", true) },
+        ];
         let rows = [
-            (KillWorker, [Breaks, Holds, Holds, Holds]),
-            (KillHolder, [Breaks, Holds, Holds, Holds]),
-            (PauseWorker, [PassesOn; 4]),
-            (PauseHolder, [PassesOn; 4]),
-            (StepClient, [Holds; 4]),
-            (KillStore, [Breaks, Holds, Holds, PassesOn]),
-            (PauseStore, [PassesOn; 4]),
-            (StepStore, [Holds, Holds, PassesOn, PassesOn]),
-            (WipeStore, [Breaks, PassesOn, PassesOn, PassesOn]),
-            (Cut, [PassesOn; 4]),
-            (Delay, [Holds; 4]),
-            (HalfOpen, [PassesOn; 4]),
-            (LoseReplies, [Holds; 4]),
+            (KillWorker, [Breaks, Holds, Holds, Holds, Holds, Holds]),
+            (KillHolder, [Breaks, Holds, Holds, Holds, Holds, Holds]),
+            (PauseWorker, [PassesOn; 6]),
+            (PauseHolder, [PassesOn; 6]),
+            (StepClient, [Holds; 6]),
+            (KillStore, [Breaks, Holds, Holds, PassesOn, Holds, Holds]),
+            (PauseStore, [PassesOn; 6]),
+            (StepStore, [Holds, Holds, PassesOn, PassesOn, Holds, Holds]),
+            (WipeStore, [Breaks, PassesOn, PassesOn, PassesOn, PassesOn, PassesOn]),
+            (Cut, [PassesOn; 6]),
+            (Delay, [Holds; 6]),
+            (HalfOpen, [PassesOn; 6]),
+            (LoseReplies, [Holds; 6]),
         ];
         for (nemesis, promises) in rows {
             for (store, promised) in columns.iter().zip(promises) {

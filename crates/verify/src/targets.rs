@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use lockkeeper_rig::{FAKETIME, Trouble};
+use lockkeeper_rig::{FAKETIME, SERVERS, Trouble};
 
 use crate::nemesis::{ALL, word};
 use crate::plan::Nemesis;
@@ -25,6 +25,8 @@ pub struct Target {
     pub durable: bool,
     /// Can its wall clock be stepped?
     pub steps: bool,
+    /// The shortest lease that it gives.
+    pub lease_min_ms: u64,
     /// What it is, in one sentence.
     pub about: &'static str,
 }
@@ -37,7 +39,19 @@ const REDIS: Target = Target {
     url: "{server}",
     durable: false,
     steps: false,
+    lease_min_ms: 100,
     about: "one Redis server without persistence",
+};
+
+/// One that keeps everything.
+const ETCD: Target = Target {
+    name: "etcd",
+    scheme: "etcd",
+    server: Some("etcd"),
+    durable: true,
+    lease_min_ms: 2_000,
+    about: "one etcd member, which keeps what it answered when it is killed",
+    ..REDIS
 };
 
 /// Every store that a run can start. A new one joins by one entry.
@@ -49,6 +63,7 @@ pub const TARGETS: &[Target] = &[
         url: "sqlite:{folder}/store/locks.db",
         durable: true,
         steps: false,
+        lease_min_ms: 100,
         about: "a SQLite file in the run's folder, on disk before it answers",
     },
     Target {
@@ -58,6 +73,7 @@ pub const TARGETS: &[Target] = &[
         url: "sqlite:{folder}/store/locks.db?sync=normal",
         durable: false,
         steps: false,
+        lease_min_ms: 100,
         about: "a SQLite file in the run's folder; a power loss may take the last commits",
     },
     REDIS,
@@ -75,10 +91,17 @@ pub const TARGETS: &[Target] = &[
         about: "one Redis server without persistence, whose wall clock can be stepped",
         ..REDIS
     },
+    ETCD,
+    Target {
+        name: "etcd-3",
+        server: Some("etcd-3"),
+        about: "an etcd cluster of three, which does with two of them",
+        ..ETCD
+    },
 ];
 
 /// Schemes of addresses that a proxy can be put before, and the port that is meant where none is named.
-const IN_THE_CLEAR: &[(&str, u16)] = &[("redis", 6_379)];
+const IN_THE_CLEAR: &[(&str, u16)] = &[("redis", 6_379), ("etcd", 2_379)];
 
 /// What a run works on, and what may be done to it.
 #[derive(Debug)]
@@ -107,6 +130,12 @@ impl Target {
         let started = self.server.is_some();
         let (shown, scheme) = (self.name.to_owned(), self.scheme.to_owned());
         Facts { shown, scheme, started, by_tcp: started, steps: self.steps }
+    }
+
+    /// Of how many servers it is made.
+    pub fn members(&self) -> usize {
+        let spec = SERVERS.iter().find(|spec| Some(spec.name) == self.server);
+        spec.map_or(0, |spec| spec.members.len().max(1))
     }
 
     /// What can be done to it.
@@ -152,7 +181,7 @@ impl Facts {
             Cut | Delay | HalfOpen | LoseReplies if self.by_tcp => Ok(()),
             KillStore | PauseStore | WipeStore => Err(self
                 .refuse(nemesis, self.no_server())
-                .hint("a target that the run starts by itself has a server it may hurt: `redis`, `redis-durable`")),
+                .hint("a target that the run starts by itself has a server it may hurt: `redis`, `etcd-3`")),
             StepStore => {
                 Err(self.refuse(nemesis, "its clock cannot be stepped").hint("the target `redis-stepped` can"))
             }
@@ -194,11 +223,15 @@ pub fn redacted(url: &str) -> String {
     }
 }
 
-/// The host and the port that an address in the clear names.
-pub(crate) fn host_and_port(url: &str) -> Option<(String, u16)> {
+/// The hosts and the ports that an address in the clear names: one for each member of a cluster.
+pub(crate) fn hosts_and_ports(url: &str) -> Option<Vec<(String, u16)>> {
     let (scheme, authority, _) = parts(url)?;
     let usual = IN_THE_CLEAR.iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known))?.1;
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let places = authority.rsplit_once('@').map_or(authority, |(_, places)| places);
+    places.split(',').map(|place| host_and_port(place, usual)).collect()
+}
+
+fn host_and_port(place: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => place.find(':').map_or((place, ""), |at| place.split_at(at)),
@@ -207,11 +240,12 @@ pub(crate) fn host_and_port(url: &str) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// The same address with another port of this machine in the place of its host.
-pub(crate) fn by_way_of(url: &str, port: u16) -> Option<String> {
+/// The same address with other ports of this machine in the place of its hosts.
+pub(crate) fn by_way_of(url: &str, ports: &[u16]) -> Option<String> {
     let (scheme, authority, rest) = parts(url)?;
     let credentials = authority.rfind('@').map_or("", |at| &authority[..=at]);
-    Some(format!("{scheme}://{credentials}127.0.0.1:{port}{rest}"))
+    let places: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    Some(format!("{scheme}://{credentials}{}{rest}", places.join(",")))
 }
 
 /// Scheme, authority, and all that follows.
@@ -252,6 +286,7 @@ mod tests {
         for hurts_servers in [KillStore, PauseStore, WipeStore, Cut, Delay, HalfOpen, LoseReplies] {
             assert!(of("redis").contains(&hurts_servers) && !of("sqlite").contains(&hurts_servers));
         }
+        assert_eq!(of("etcd-3"), of("redis"), "what can be done to one server can be done to a cluster");
         assert!(of("redis-stepped").contains(&StepStore) && !of("redis").contains(&StepStore));
         let theirs = Facts::of_address("redis://example.test").unwrap();
         let allowed: Vec<_> = ALL.into_iter().filter(|nemesis| theirs.allow(*nemesis).is_ok()).collect();
@@ -289,6 +324,12 @@ mod tests {
             ("redis://ann:hush?hushhush@h?prefix=a", "redis://ann@h?prefix=a"),
             ("redis://ann:hush@hushhush@h", "redis://ann@h"),
             ("redis://h/0", "redis://h/0"),
+            ("etcd://ann:hushhush@h1:2379,h2,[::1]:7", "etcd://ann@h1:2379,h2,[::1]:7"),
+            ("etcds://:hush,hushhush@h1,h2?lease=30s", "etcds://h1,h2?lease=30s"),
+            ("etcd://h1,ann:hushhush@h2", "etcd://h1,ann@h2"),
+            ("etcd://h1:2379,ann:hushhush@h2", "etcd://h1@h2"),
+            ("etcd://ann:hushhush@h1,bob:hushhush@h2", "etcd://ann@h2"),
+            ("etcd://h1:2379,[::1]:2379", "etcd://h1:2379,[::1]:2379"),
             ("sqlite:/a/b.db", "sqlite:/a/b.db"),
         ] {
             assert_eq!(redacted(url), shown);
@@ -297,15 +338,36 @@ mod tests {
 
     #[test]
     fn an_address_is_turned_to_the_proxy() {
-        let at = |host: &str, port| Some((host.to_owned(), port));
-        assert_eq!(host_and_port("redis://h"), at("h", 6_379));
-        assert_eq!(host_and_port("REDIS://u:p%40@h:7000/3?prefix=x"), at("h", 7_000));
-        assert_eq!(host_and_port("redis://[::1]:7000"), at("::1", 7_000));
-        for bad in ["redis:h", "redis://", "redis://h:x", "redis://[::1", "redis://[::1]7", "rediss://h", "sqlite:/a"] {
-            assert_eq!(host_and_port(bad), None, "{bad}");
+        let at = |host: &str, port| Some(vec![(host.to_owned(), port)]);
+        assert_eq!(hosts_and_ports("redis://h"), at("h", 6_379));
+        assert_eq!(hosts_and_ports("REDIS://u:p%40@h:7000/3?prefix=x"), at("h", 7_000));
+        assert_eq!(hosts_and_ports("redis://[::1]:7000"), at("::1", 7_000));
+        for bad in [
+            "redis:h",
+            "redis://",
+            "redis://h:x",
+            "redis://[::1",
+            "redis://[::1]7",
+            "rediss://h",
+            "sqlite:/a",
+            "etcd://a,,b",
+            "etcd://a:1,b:x",
+        ] {
+            assert_eq!(hosts_and_ports(bad), None, "{bad}");
         }
-        assert_eq!(by_way_of("redis://u:p@h:7/3?prefix=x", 9).unwrap(), "redis://u:p@127.0.0.1:9/3?prefix=x");
-        assert_eq!(by_way_of("redis://h?prefix=x", 9).unwrap(), "redis://127.0.0.1:9?prefix=x");
-        assert_eq!(by_way_of("redis://[::1]", 9).unwrap(), "redis://127.0.0.1:9");
+        assert_eq!(by_way_of("redis://u:p@h:7/3?prefix=x", &[9]).unwrap(), "redis://u:p@127.0.0.1:9/3?prefix=x");
+        assert_eq!(by_way_of("redis://h?prefix=x", &[9]).unwrap(), "redis://127.0.0.1:9?prefix=x");
+        assert_eq!(by_way_of("redis://[::1]", &[9]).unwrap(), "redis://127.0.0.1:9");
+    }
+
+    #[test]
+    fn every_member_of_a_cluster_has_its_proxy() {
+        let hosts = hosts_and_ports("etcd://u:p,q@a,[::1]:7,b:8?lease=5s").unwrap();
+        let expected = [("a", 2_379), ("::1", 7), ("b", 8)].map(|(host, port)| (host.to_owned(), port));
+        assert_eq!(hosts, expected);
+        let url = by_way_of("etcd://u:p,q@a,[::1]:7,b:8?lease=5s", &[1, 2, 3]).unwrap();
+        assert_eq!(url, "etcd://u:p,q@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3?lease=5s");
+        let members = |name: &str| Target::named(name).unwrap().members();
+        assert_eq!(["sqlite", "redis", "etcd", "etcd-3"].map(members), [0, 1, 1, 3]);
     }
 }

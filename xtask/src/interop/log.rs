@@ -1,6 +1,6 @@
-//! Who was inside when, by the server's clock, and what follows from it. Pure.
+//! Who was inside when, by one clock, and what follows from it. Pure.
 //!
-//! The surprise: the order is that of the log, not of the stamps. The server ran one script after the other, so the log is
+//! The surprise: the order is that of the log, not of the stamps. The server did one after the other, so the log is
 //! the truth even where two stamps are equal or the clock stepped.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use lockkeeper_rig::Trouble;
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The server's time, for people.
+    /// For people.
     pub micros: u64,
     pub party: String,
     pub entered: bool,
@@ -54,7 +54,7 @@ impl fmt::Display for Overlap {
         let after = ms(self.after_micros);
         let lasted = self.lasted_micros.map_or("until the end".to_string(), |micros| format!("for {}", ms(micros)));
         let at = format!("{}.{:06}", self.from_micros / 1_000_000, self.from_micros % 1_000_000);
-        write!(f, "`{second}` came in {after} after `{first}`, which was still in; both {lasted} (server time {at})")
+        write!(f, "`{second}` came in {after} after `{first}`, which was still in; both {lasted} (at {at})")
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn two_inside_are_named_with_their_times() {
         let found = overlaps(&log(&["1000000 enter a", "1002500 enter b", "1003000 leave a", "1009000 leave b"]));
-        let says = "`b` came in 2.500 ms after `a`, which was still in; both for 0.500 ms (server time 1.002500)";
+        let says = "`b` came in 2.500 ms after `a`, which was still in; both for 0.500 ms (at 1.002500)";
         assert_eq!(found.iter().map(Overlap::to_string).collect::<Vec<_>>(), [says]);
     }
 

@@ -1,14 +1,16 @@
-//! `interop`: other people's plain Redis locks and ours want the same keys; nobody may ever hold one together.
+//! `interop`: other people's locks and ours want the same names of the same store; nobody may ever hold one together.
 //!
 //! The surprise: before it judges anybody, the judge is tried itself, with stand-ins that are wrong on purpose.
 
 mod cases;
+mod etcd;
+mod family;
 mod log;
 mod party;
 mod peers;
 mod race;
+mod redis;
 mod self_test;
-mod wire;
 mod witness;
 
 use std::sync::Mutex;
@@ -17,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use lockkeeper_rig::{SERVERS, Server, Spec, Trouble, rig_dir};
 
-use cases::{CASES, Scene};
+use cases::Scene;
+use family::{FAMILIES, Family, Ground};
 use party::Program;
-use peers::{PEERS, Peer};
-use race::{AWAY_MS, FORGETS_MS, Terms, race};
+use peers::Peer;
+use race::{Terms, race};
 
 use crate::places::{self, Places};
 use crate::setup;
@@ -36,21 +39,9 @@ pub struct Options {
     pub install: bool,
     /// An honest stand-in plays in our place.
     pub stand_in: bool,
-    /// These peers only, or all.
+    /// These peers, and all peers of these stores, only; or all.
     pub peers: Vec<String>,
 }
-
-/// A race: its name, the kind of our lock, how long ours stays away, the hand-overs it must have: quick, and in full.
-type Race = (&'static str, &'static str, (u64, u64), u32, u32);
-
-/// All of them.
-const RACES: &[Race] = &[
-    ("a mutex", "mutex", AWAY_MS, 50, 300),
-    ("a mutex that ours seldom wants", "mutex", FORGETS_MS, 20, 200),
-    ("a semaphore of one", "semaphore(1)", AWAY_MS, 10, 100),
-    ("a write lock", "write lock", AWAY_MS, 10, 100),
-    ("a mutex of threads", "blocking", AWAY_MS, 0, 100),
-];
 
 /// The limit of a race: far above what the slowest peer needs.
 const RACE_STARTS: Duration = Duration::from_secs(30);
@@ -58,7 +49,7 @@ const HANDOVER_TAKES: Duration = Duration::from_millis(500);
 
 /// Both sides of everything that is played.
 struct Cast<'a> {
-    port: u16,
+    ground: Ground,
     ours: &'a Program,
     /// Ours, sharing a lock, where that can be tried.
     sharing: Option<&'a Program>,
@@ -77,24 +68,10 @@ struct Score {
 /// `cargo xtask interop`.
 pub fn interop(options: &Options) -> Result<(), Trouble> {
     let wanted = wanted(&options.peers)?;
-    let redis: Vec<&'static Spec> = SERVERS.iter().filter(|spec| spec.name == "redis").collect();
-    setup::for_peers(options.install, &redis)?;
     let places = Places::new("interop", "interop")?;
-    print!("{}", places::tools());
-    let stand_in = peers::stand_in(&places)?;
-    let (ours, sharing) = if options.stand_in {
-        println!("NOT OURS: the honest stand-in plays in our place");
-        (Program { name: "ours".to_string(), ..stand_in.told(&["renews"]) }, None)
-    } else {
-        let (ours, sharing) = peers::ours(&places)?;
-        (ours, Some(sharing))
-    };
-    let spec = redis.first().ok_or_else(|| Trouble::new("the rig has no redis"))?;
-    let server = Server::start(spec, &rig_dir())?;
-    let cast = Cast { port: server.port(), ours: &ours, sharing: sharing.as_ref(), full: options.full };
-    let mut total = try_the_judge(&stand_in, cast.port);
-    for peer in wanted {
-        let score = play_with(peer, &places, &cast);
+    let mut total = Score::default();
+    for (family, peers) in wanted {
+        let score = meet(family, &peers, &places, options)?;
         total.passed += score.passed;
         total.failed += score.failed;
     }
@@ -109,19 +86,53 @@ pub fn interop(options: &Options) -> Result<(), Trouble> {
         .hint("`cargo xtask interop --stand-in PEER` says whether a peer gets on with a plain lock that is not ours"))
 }
 
-fn wanted(names: &[String]) -> Result<Vec<&'static Peer>, Trouble> {
-    if let Some(name) = names.iter().find(|name| !PEERS.iter().any(|peer| peer.name == **name)) {
-        let known: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+/// Everything on one store: the judge's trials, and its peers.
+fn meet(family: &'static Family, peers: &[&Peer], places: &Places, options: &Options) -> Result<Score, Trouble> {
+    let specs: Vec<&'static Spec> = SERVERS.iter().filter(|spec| spec.name == family.name).collect();
+    let spec = specs.first().ok_or_else(|| Trouble::new(format!("the rig has no {}", family.name)))?;
+    setup::for_peers(options.install, family.tools, &specs)?;
+    print!("{}", places::tools());
+    let stand_in = peers::stand_in(family, places)?;
+    let (ours, sharing) = if options.stand_in {
+        println!("NOT OURS: the honest stand-in plays in our place");
+        let words: Vec<&str> = family.as_ours.split_whitespace().collect();
+        (Program { name: "ours".to_string(), ..stand_in.told(&words) }, None)
+    } else {
+        let (ours, sharing) = peers::ours(family, places)?;
+        (ours, Some(sharing))
+    };
+    let server = Server::start(spec, &rig_dir())?;
+    let ground = Ground { family, port: server.port() };
+    let cast = Cast { ground, ours: &ours, sharing: sharing.as_ref(), full: options.full };
+    let mut total = try_the_judge(&stand_in, ground);
+    for peer in peers {
+        let score = play_with(peer, places, &cast);
+        total.passed += score.passed;
+        total.failed += score.failed;
+    }
+    Ok(total)
+}
+
+/// The stores and their peers that these names ask for: each a peer's or a store's.
+fn wanted(names: &[String]) -> Result<Vec<(&'static Family, Vec<&'static Peer>)>, Trouble> {
+    let known = || FAMILIES.iter().flat_map(|family| family.peers.iter().map(|peer| peer.name).chain([family.name]));
+    if let Some(name) = names.iter().find(|name| known().all(|known| known != name.as_str())) {
+        let known: Vec<&str> = known().collect();
         return Err(Trouble::new(format!("there is no peer `{name}`")).hint(format!("one of: {}", known.join(", "))));
     }
-    Ok(PEERS.iter().filter(|peer| names.is_empty() || names.iter().any(|name| name == peer.name)).collect())
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let of = |family: &'static Family| {
+        let peers = family.peers.iter().filter(|peer| is_wanted(family.name) || is_wanted(peer.name));
+        (family, peers.collect::<Vec<_>>())
+    };
+    Ok(FAMILIES.iter().map(|family| of(family)).filter(|(_, peers)| !peers.is_empty()).collect())
 }
 
 /// The judge's own trials.
-fn try_the_judge(stand_in: &Program, port: u16) -> Score {
-    println!("\nthe judge itself, with stand-ins");
-    let trials = self_test::trials(stand_in);
-    let jobs: Vec<_> = trials.iter().enumerate().map(|(n, trial)| move || trial.run(port, n)).collect();
+fn try_the_judge(stand_in: &Program, ground: Ground) -> Score {
+    println!("\nthe judge itself, with stand-ins on {}", ground.family.name);
+    let trials = self_test::trials(ground.family, stand_in);
+    let jobs: Vec<_> = trials.iter().enumerate().map(|(n, trial)| move || trial.run(ground.port, n)).collect();
     let mut score = Score::default();
     for (trial, (ran, took)) in trials.iter().zip(side_by_side(AT_ONCE, &jobs)) {
         score.add(&trial.name, "", ran, took);
@@ -154,7 +165,8 @@ fn play_with(peer: &Peer, places: &Places, cast: &Cast<'_>) -> Score {
 
 fn run_races(peer: &Program, cast: &Cast<'_>, score: &mut Score) {
     // The stand-in has one kind only, and its name says nothing to it.
-    let races = if cast.sharing.is_some() { RACES } else { &RACES[..1] };
+    let races = cast.ground.family.races;
+    let races = if cast.sharing.is_some() { races } else { &races[..1] };
     for (number, (name, kind, ours_away_ms, quick, full)) in races.iter().enumerate() {
         let handovers = if cast.full { *full } else { *quick };
         if handovers == 0 {
@@ -165,7 +177,7 @@ fn run_races(peer: &Program, cast: &Cast<'_>, score: &mut Score) {
         let terms = Terms { handovers, ours_away_ms: *ours_away_ms, at_most };
         let began = Instant::now();
         let ours = if cast.sharing.is_some() { cast.ours.told(&[kind]) } else { cast.ours.clone() };
-        let raced = race(&ours, peer, cast.port, &format!("interop/{}/race/{number}", peer.name), terms);
+        let raced = race(&ours, peer, cast.ground, &format!("interop/{}/race/{number}", peer.name), terms);
         let mut shown = String::new();
         let verdict = raced.and_then(|outcome| {
             score.handovers += outcome.handovers;
@@ -184,14 +196,14 @@ fn play_cases(peer: &Program, cast: &Cast<'_>, score: &mut Score) {
     let ours = if cast.sharing.is_some() { cast.ours.told(&["mutex"]) } else { cast.ours.clone() };
     let scene = |name: &str| {
         let key = format!("interop/{}/{name}", peer.name);
-        Scene { port: cast.port, key, ours: &ours, peer, sharing: cast.sharing }
+        Scene { ground: cast.ground, key, ours: &ours, peer, sharing: cast.sharing }
     };
-    let cases: Vec<_> = CASES.iter().filter(|case| case.needs.are_met(&scene(case.name))).collect();
+    let cases: Vec<_> = cast.ground.family.cases().filter(|case| case.needs.are_met(&scene(case.name))).collect();
     let jobs: Vec<_> = cases.iter().map(|case| || (case.play)(&scene(case.name))).collect();
     for (case, (played, took)) in cases.iter().zip(side_by_side(AT_ONCE, &jobs)) {
         score.add(case.name, "", played, took);
     }
-    for case in CASES.iter().filter(|case| !case.needs.are_met(&scene(case.name))) {
+    for case in cast.ground.family.cases().filter(|case| !case.needs.are_met(&scene(case.name))) {
         println!("  none  {}: {}", case.name, case.needs.missing());
     }
 }
@@ -247,9 +259,16 @@ mod tests {
 
     #[test]
     fn only_known_peers_can_be_asked_for() {
-        let names = |peers: Vec<&'static Peer>| peers.iter().map(|peer| peer.name).collect::<Vec<_>>();
-        assert_eq!(names(wanted(&[]).unwrap()), ["redis-py", "node-redlock", "rslock"]);
-        assert_eq!(names(wanted(&["rslock".to_string()]).unwrap()), ["rslock"]);
+        let names = |asked: &[&str]| -> Vec<String> {
+            let asked: Vec<String> = asked.iter().map(|name| name.to_string()).collect();
+            let names = |(family, peers): (&Family, Vec<&Peer>)| {
+                format!("{}: {}", family.name, peers.iter().map(|peer| peer.name).collect::<Vec<_>>().join(" "))
+            };
+            wanted(&asked).unwrap().into_iter().map(names).collect()
+        };
+        assert_eq!(names(&[]), ["redis: redis-py node-redlock rslock", "etcd: go-concurrency etcdctl"]);
+        assert_eq!(names(&["rslock"]), ["redis: rslock"]);
+        assert_eq!(names(&["etcd", "rslock"]), ["redis: rslock", "etcd: go-concurrency etcdctl"]);
         assert!(wanted(&["jedis".to_string()]).err().unwrap().to_string().contains("hint: one of: redis-py"));
     }
 }

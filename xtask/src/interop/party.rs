@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use lockkeeper_rig::{Process, Trouble};
 
+use super::family::Ground;
+
 /// An answer to anything but `take` comes at once; a busy machine gets time.
 const ANSWER_TAKES: Duration = Duration::from_secs(20);
 
@@ -40,12 +42,14 @@ pub struct Program {
     /// After the lease: what else it must be told.
     pub after: Vec<String>,
     pub env: Vec<(&'static str, OsString)>,
-    /// What it appends to `redis://HOST:PORT`.
+    /// What it appends to the server's URL.
     pub url_tail: &'static str,
-    /// What the lock's key begins with while it holds; nothing if it writes a value once and leaves it.
+    /// What the holder's value begins with while it holds; nothing if it writes a value once and leaves it.
     pub mark: Option<&'static [u8]>,
     /// Whether it has locks that never end by themselves, which a lease of 0 asks for.
     pub endless: bool,
+    /// Whether stopping its process stops all of it.
+    pub one_process: bool,
 }
 
 impl Program {
@@ -78,10 +82,10 @@ pub struct Party {
 
 impl Party {
     /// Starts a party, which begins to take the lock `key`.
-    pub fn start(program: &Program, number: u32, port: u16, key: &str, lease: Duration) -> Result<Party, Trouble> {
+    pub fn start(program: &Program, number: u32, at: Ground, key: &str, lease: Duration) -> Result<Party, Trouble> {
         let name = format!("{}-{number}", program.name);
         let mut command = program.command();
-        command.arg(format!("redis://127.0.0.1:{port}{}", program.url_tail)).arg(key);
+        command.arg(at.url(program.url_tail)).arg(key);
         command.arg(lease.as_millis().to_string()).args(&program.after);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::spawn(&mut command)?;
@@ -95,8 +99,8 @@ impl Party {
     }
 
     /// Starts a party on a free lock and lets it go again: afterwards it is there and holds nothing.
-    pub fn ready(program: &Program, number: u32, port: u16, key: &str, lease: Duration) -> Result<Party, Trouble> {
-        let mut party = Party::start(program, number, port, key, lease)?;
+    pub fn ready(program: &Program, number: u32, at: Ground, key: &str, lease: Duration) -> Result<Party, Trouble> {
+        let mut party = Party::start(program, number, at, key, lease)?;
         party.is_in(ANSWER_TAKES)?;
         if party.release()? == Answer::No {
             return Err(Trouble::new(format!("`{}` lost a lock that nobody else wanted", party.name)));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use lockkeeper_rig::Trouble;
 
+use super::family::Ground;
 use super::log::{Overlap, overlaps};
 use super::party::{Answer, Party, Program};
 use super::witness::{Witness, shown};
@@ -74,7 +75,7 @@ impl Outcome {
 
 /// What the racers share.
 struct Course {
-    port: u16,
+    ground: Ground,
     key: String,
     terms: Terms,
     began: Instant,
@@ -86,15 +87,15 @@ struct Course {
 }
 
 /// Lets two of each side race for `key`.
-pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) -> Result<Outcome, Trouble> {
+pub fn race(ours: &Program, peer: &Program, ground: Ground, key: &str, terms: Terms) -> Result<Outcome, Trouble> {
     let mut parties = Vec::new();
     for number in [1, 2] {
         for (program, away_ms) in [(ours, terms.ours_away_ms), (peer, AWAY_MS)] {
-            parties.push((Party::ready(program, number, port, key, LEASE)?, away_ms));
+            parties.push((Party::ready(program, number, ground, key, LEASE)?, away_ms));
         }
     }
     let course = Course {
-        port,
+        ground,
         key: key.to_string(),
         terms,
         began: Instant::now(),
@@ -110,7 +111,7 @@ pub fn race(ours: &Program, peer: &Program, port: u16, key: &str, terms: Terms) 
             scope.spawn(move || course.run(party, *away_ms, seed));
         }
     });
-    let mut witness = Witness::connect(port, key)?;
+    let mut witness = ground.witness(key)?;
     let log = witness.log()?;
     if !witness.would_get_in()? {
         course.wrong("the lock was not free after everybody had released it".to_string());
@@ -133,9 +134,9 @@ impl Course {
     /// One party's turns, until the race is over. A party that fails ends it for all.
     fn run(&self, party: &mut Party, away_ms: (u64, u64), seed: u64) {
         let mut dice = Dice(seed);
-        let ran = Witness::connect(self.port, &self.key).and_then(|mut witness| {
+        let ran = self.ground.witness(&self.key).and_then(|mut witness| {
             while !self.is_over() {
-                self.turn(party, &mut witness, &mut dice)?;
+                self.turn(party, &mut *witness, &mut dice)?;
                 thread::sleep(dice.millis(away_ms));
             }
             Ok(())
@@ -152,11 +153,11 @@ impl Course {
             || self.began.elapsed() >= self.terms.at_most
     }
 
-    fn turn(&self, party: &mut Party, witness: &mut Witness, dice: &mut Dice) -> Result<(), Trouble> {
+    fn turn(&self, party: &mut Party, witness: &mut dyn Witness, dice: &mut Dice) -> Result<(), Trouble> {
         party.take()?;
         party.is_in(self.terms.at_most)?;
-        let (came, handovers) = witness.enter(&party.name, &party.side)?;
-        self.handovers.fetch_max(handovers, Ordering::Relaxed);
+        let (came, is_handover) = witness.enter(&party.name, &party.side)?;
+        self.handovers.fetch_add(is_handover.into(), Ordering::Relaxed);
         for (start, count) in [(FAST, &self.fast), (LINE, &self.line)] {
             if came.value.as_ref().is_some_and(|value| value.starts_with(start)) {
                 count.fetch_add(1, Ordering::Relaxed);

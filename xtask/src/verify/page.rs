@@ -22,7 +22,8 @@ other; **passes on**: the lock may pass on while its old holder acts, and a fenc
 that may go wrong. *Asked* is how the questions for locks were answered: acknowledged / refused / unknown of those
 attempted. *Lost* is how many acknowledged updates of a register were overwritten, by the guard of the register, and for the
 fenced one the share that with 95 % confidence is not exceeded. *Stuck* is the longest time that a lock was wanted and
-nobody got it, and its bound. *Rate* is the locks a second outside of the faults, as a share of those without any.
+nobody got it, and its bound. *Recovery* is the time from the moment that a server was killed or stopped, of a cluster the
+leader, to the next lock: the shortest, the median, the longest, and the bound. *Rate* is the locks a second outside of the faults, as a share of those without any.
 ";
 
 /// Makes the page.
@@ -115,8 +116,8 @@ fn table(target: &str, rows: &[&Value]) -> String {
         let date = word(first, "began").split('T').next().unwrap_or_default();
         let _ = writeln!(text, "Recorded {date} with lockkeeper {}{commit}{server}.\n", word(first, "lockkeeper"));
     }
-    text += "| nemesis | work | promised | asked | lost: bare | deadline | fenced writes | fenced | stuck | left over | rate | seed |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    text += "| nemesis | work | promised | asked | lost: bare | deadline | fenced writes | fenced | stuck | recovery | left over | rate | seed |\n\
+             |---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for row in rows {
         let _ = writeln!(text, "| {} |", cells(row).join(" | "));
     }
@@ -136,14 +137,15 @@ fn cells(row: &Value) -> Vec<String> {
         true => format!("{ratio:.2} (under {RATE_WANTED})"),
         false => format!("{ratio:.2}"),
     });
-    let nemesis = word(row, "nemesis");
+    let every = row["every_s"].as_u64().map(|every| format!(" every {every} s, {} workers", row["workers"]));
+    let nemesis = word(row, "nemesis").to_string() + &every.unwrap_or_default();
     let locks = if word(row, "work") == "nothing" {
         "-".to_string()
     } else {
         format!("{acknowledged} / {refused} / {unknown} of {attempted}")
     };
     vec![
-        if row["passed"] == true { nemesis.to_string() } else { format!("**FAILED** {nemesis}") },
+        if row["passed"] == true { nemesis } else { format!("**FAILED** {nemesis}") },
         if word(row, "work") == "nothing" { "no lock (control)".to_string() } else { word(row, "work").to_string() },
         word(row, "promise").replace('-', " "),
         locks,
@@ -152,6 +154,7 @@ fn cells(row: &Value) -> Vec<String> {
         only("fenced-writes"),
         fenced,
         format!("{} / {} ms", count_of(&row["longest_stuck_ms"]), count_of(&row["stuck_bound_ms"])),
+        recovery(&row["recovery"]),
         left_over(row),
         rate.unwrap_or_else(|| format!("{:.0} /s", row["per_second_outside"].as_f64().unwrap_or_default())),
         word(row, "seed").to_string(),
@@ -162,6 +165,14 @@ fn cells(row: &Value) -> Vec<String> {
 fn lost(row: &Value, guard: &str) -> (Option<u64>, Option<f64>) {
     let update = list(row, "updates").iter().find(|update| word(update, "guard") == guard);
     (update.and_then(|update| update["lost"].as_u64()), update.and_then(|update| update["lost_at_most"].as_f64()))
+}
+
+/// From a server's end to the next lock.
+fn recovery(figures: &Value) -> String {
+    match ["least_ms", "median_ms", "most_ms", "bound_ms"].map(|field| figures[field].as_u64().map(count)) {
+        [Some(least), Some(median), Some(most), Some(bound)] => format!("{least} – {median} – {most} / {bound} ms"),
+        _ => "-".to_string(),
+    }
 }
 
 /// The check that looks at what is left at the store.
@@ -252,7 +263,8 @@ mod tests {
             "seed": "7", "lockkeeper": "0.1.0", "commit": "abc", "server": "7.0.15", "began": "2026-11-15T10:00:00Z",
             "acquisitions": { "attempted": 9100, "acknowledged": 9000, "refused": 90, "unknown": 10 },
             "updates": updates, "checks": checks, "longest_stuck_ms": 1500, "stuck_bound_ms": 3000, "faults": 4,
-            "rate_ratio": 0.85, "repeat": "lockkeeper verify redis --seed 7",
+            "recovery": { "times": 4, "least_ms": 900, "median_ms": 1100, "most_ms": 2000, "bound_ms": 8000 },
+            "every_s": 3, "workers": 8, "rate_ratio": 0.85, "repeat": "lockkeeper verify redis --seed 7",
         });
         let mut failed = row.clone();
         failed["passed"] = json!(false);
@@ -260,14 +272,17 @@ mod tests {
         let why = "`cut` cannot be done to `sqlite`: it is a file";
         let page =
             page(&json!({ "rows": [row, failed], "untested": [{ "target": "sqlite", "nemesis": "cut", "why": why }] }));
-        let line = "| pause-holder | mutex | passes on | 9,000 / 90 / 10 of 9,100 | 12 | - | - | 0 (≤ 0.033 %) | 1,500 / 3,000 ms \
-                    | 0 | 0.85 (under 0.9) | 7 |\n";
+        let line = "| pause-holder every 3 s, 8 workers | mutex | passes on | 9,000 / 90 / 10 of 9,100 | 12 | - | - | 0 (≤ 0.033 %) | 1,500 / 3,000 ms \
+                    | 900 – 1,100 – 2,000 / 8,000 ms | 0 | 0.85 (under 0.9) | 7 |\n";
         assert!(page.contains(line), "{page}");
         assert!(
             page.contains("Recorded 2026-11-15 with lockkeeper 0.1.0 at commit `abc`, its server 7.0.15."),
             "{page}"
         );
-        assert!(page.contains("| **FAILED** cut |") && page.contains("**Failed: redis cut mutex.**"), "{page}");
+        assert!(
+            page.contains("| **FAILED** cut every 3 s, 8 workers |") && page.contains("**Failed: redis cut mutex.**"),
+            "{page}"
+        );
         assert!(page.contains("* pause-holder, mutex: reported: holds-exclude: 3 of 9\n"), "{page}");
         assert!(
             page.contains(&format!("* {why}\n")) && page.contains("$ lockkeeper verify redis --seed 7\n"),

@@ -45,9 +45,14 @@ impl Done {
         let lost: Vec<String> = guards(&self.record).map(|(guard, lost)| format!("{lost} {guard}")).collect();
         let ratio = self.record["rate_ratio"].as_f64().map(|ratio| format!(", rate {ratio:.2}")).unwrap_or_default();
         let outcome = if self.problems.is_empty() { "ok    " } else { "FAILED" };
+        let recovery = &self.record["recovery"];
+        let recovery = match recovery["most_ms"].as_u64() {
+            Some(most) => format!(", recovery {}..{most}/{} ms", recovery["least_ms"], recovery["bound_ms"]),
+            None => String::new(),
+        };
         format!(
             "{outcome} {:<28} {attempted} attempted, {acknowledged} acknowledged, {refused} refused, {unknown} unknown; lost {}; \
-             stuck {}/{} ms{ratio}",
+             stuck {}/{} ms{recovery}{ratio}",
             self.row.name(),
             lost.join(", "),
             self.record["longest_stuck_ms"],
@@ -120,6 +125,7 @@ fn record(row: &Row, report: &Value, passed: bool) -> Value {
         "faults": figures["faults"], "promise": report["promise"], "acquisitions": report["acquisitions"],
         "updates": report["updates"], "checks": checks, "longest_stuck_ms": figures["longest_stuck_ms"],
         "stuck_bound_ms": figures["stuck_bound_ms"], "per_second_outside": figures["per_second_outside"],
+        "recovery": figures["recovery"], "every_s": row.every_s, "workers": row.workers,
         "push_share": figures["push_share"], "fairness": figures["fairness"], "repeat": report["repeat"],
     })
 }
@@ -132,7 +138,9 @@ pub fn compare(done: &mut [Done]) {
         .filter_map(|done| Some((done.row.clone(), done.rate()?)))
         .collect();
     for one in done.iter_mut().filter(|done| done.row.nemesis != "none") {
-        let same = calm.iter().find(|(row, _)| row.target == one.row.target && row.work == one.row.work);
+        let alike =
+            |row: &Row| (&row.target, &row.work, row.workers) == (&one.row.target, &one.row.work, one.row.workers);
+        let same = calm.iter().find(|(row, _)| alike(row));
         if let (Some((_, calm)), Some(rate)) = (same, one.rate())
             && *calm > 0.0
         {

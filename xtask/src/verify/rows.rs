@@ -10,6 +10,10 @@ use serde_json::Value;
 pub const ENOUGH: u64 = 1_000;
 /// The same in the smoke matrix, whose rows are short and may run on a slow machine.
 pub const ENOUGH_FOR_SMOKE: u64 = 100;
+/// The lease of rows, where the store gives one as short.
+const LEASE_MS: u32 = 1_000;
+/// The workers of rows that do not say otherwise.
+const WORKERS: u32 = 4;
 /// Without any lock this share of the updates must be lost at least, or the registers cannot see losses.
 pub const CONTROL_LOSES: f64 = 0.05;
 
@@ -26,6 +30,10 @@ pub struct Row {
     pub seconds: u32,
     /// The lease of its holds.
     pub lease_ms: u32,
+    /// How far apart its faults begin, where that is not drawn by lot.
+    pub every_s: Option<u32>,
+    /// How many worker processes.
+    pub workers: u32,
     /// Its seed.
     pub seed: u64,
     /// How many acquisitions must be acknowledged.
@@ -46,10 +54,9 @@ pub struct Untested {
 impl Row {
     /// What it is called: a name for files.
     pub fn name(&self) -> String {
-        match self.work.as_str() {
-            "mutex" => format!("{}-{}", self.target, self.nemesis),
-            work => format!("{}-{}-{work}", self.target, self.nemesis),
-        }
+        let work = if self.work == "mutex" { String::new() } else { format!("-{}", self.work) };
+        let every = self.every_s.map(|every| format!("-every-{every}s")).unwrap_or_default();
+        format!("{}-{}{work}{every}", self.target, self.nemesis)
     }
 
     /// Is it the row without any lock, which must lose?
@@ -61,9 +68,10 @@ impl Row {
     pub fn args(&self) -> Vec<String> {
         // Several of three would be most of them: hardly anything would happen at a time.
         let locks = if self.work == "multi" { 12 } else { 3 };
+        let every = self.every_s.map(|every| format!(" --every {every}s")).unwrap_or_default();
         let text = format!(
-            "verify {} --nemesis {} --work {} --for {}s --lease {}ms --locks {locks} --seed {} --json",
-            self.target, self.nemesis, self.work, self.seconds, self.lease_ms, self.seed
+            "verify {} --nemesis {} --work {} --for {}s --lease {}ms --locks {locks} --workers {}{every} --seed {} --json",
+            self.target, self.nemesis, self.work, self.seconds, self.lease_ms, self.workers, self.seed
         );
         text.split(' ').map(str::to_string).collect()
     }
@@ -82,13 +90,17 @@ pub fn smoke() -> Vec<Row> {
         ("redis", "lose-replies", "mutex", 8),
         ("redis", "cut", "mutex", 8),
         ("redis-durable", "kill-store", "mutex", 8),
+        ("etcd", "cut", "mutex", 8),
+        ("etcd-3", "kill-store", "mutex", 8),
     ];
     let row = |(at, (target, nemesis, work, seconds)): (usize, &(&str, &str, &str, u32))| Row {
         target: target.to_string(),
         nemesis: nemesis.to_string(),
         work: work.to_string(),
         seconds: *seconds,
-        lease_ms: 1_000,
+        lease_ms: if target.starts_with("etcd") { 2_000 } else { LEASE_MS },
+        every_s: None,
+        workers: WORKERS,
         seed: 1_000 + at as u64,
         enough: ENOUGH_FOR_SMOKE,
     };
@@ -105,11 +117,13 @@ pub fn quick(rows: &mut [Row]) {
 /// The full matrix, from what `verify targets --json` says; and what cannot be tested.
 pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
     let (mut rows, mut untested) = (Vec::new(), Vec::new());
-    let (mut schemes, mut hurt_before) = (Vec::new(), Vec::new());
+    let (mut sorts, mut hurt_before) = (Vec::new(), Vec::new());
     for target in list(targets, "targets")? {
-        let scheme = text(target, "scheme")?;
-        let is_variant = schemes.contains(&scheme);
-        schemes.push(scheme);
+        // A cluster is no variant of the same server alone: everything is another matter there.
+        let members = target["members"].as_u64().ok_or_else(|| strange("members"))?;
+        let scheme = (text(target, "scheme")?, members);
+        let is_variant = sorts.contains(&scheme);
+        sorts.push(scheme);
         let name = text(target, "target")?;
         for refused in list(target, "cannot")? {
             let (nemesis, why) = (text(refused, "nemesis")?.to_string(), text(refused, "why")?.to_string());
@@ -122,6 +136,8 @@ pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
             hurts.push(nemesis.as_str().ok_or_else(|| strange("a nemesis"))?);
         }
         hurt_before.extend(hurts.iter().map(|nemesis| (scheme, *nemesis)));
+        let shortest = target["lease_min_ms"].as_u64().ok_or_else(|| strange("lease_min_ms"))?;
+        let lease_ms = LEASE_MS.max(u32::try_from(shortest).unwrap_or(u32::MAX));
         for work in WORKS {
             // What hurts connections and servers is told by mutexes; other kinds have what hurts holders, and are the same
             // code on every variant of a store. Of a variant only that is asked which it may do in another way.
@@ -138,17 +154,28 @@ pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
                     work: work.to_string(),
                     // Long enough for the calm between the faults to be measured.
                     seconds: if *work == "mutex" { 30 } else { 14 },
-                    lease_ms: 1_000,
+                    lease_ms,
+                    every_s: None,
+                    workers: WORKERS,
                     seed: 0,
                     enough: ENOUGH,
                 });
             }
+        }
+        if members > 1 && hurts.contains(&"kill-store") {
+            rows.push(often(name, lease_ms));
         }
     }
     for (at, row) in rows.iter_mut().enumerate() {
         row.seed = 2_000 + at as u64;
     }
     Ok((rows, untested))
+}
+
+/// The leader of a cluster is killed as soon as there is one: how long does it take until a lock can be had again?
+fn often(target: &str, lease_ms: u32) -> Row {
+    let [target, nemesis, work] = [target, "kill-store", "mutex"].map(str::to_string);
+    Row { target, nemesis, work, seconds: 60, lease_ms, every_s: Some(3), workers: 8, seed: 0, enough: ENOUGH }
 }
 
 /// What a variant of a store is asked besides what its first one cannot be.
@@ -183,9 +210,11 @@ mod tests {
     #[test]
     fn the_full_matrix_is_every_target_against_all_that_can_be_done() {
         let said = json!({ "targets": [
-            { "target": "a", "scheme": "a", "nemesis": ["kill-holder", "cut"], "cannot": [] },
-            { "target": "b", "scheme": "b", "nemesis": [], "cannot": [{ "nemesis": "cut", "why": "it is a file" }] },
-            { "target": "a-fast", "scheme": "a", "nemesis": ["cut"], "cannot": [] },
+            { "target": "a", "scheme": "a", "members": 1, "lease_min_ms": 100, "nemesis": ["kill-holder", "cut"], "cannot": [] },
+            { "target": "b", "scheme": "b", "members": 0, "lease_min_ms": 100, "nemesis": [],
+              "cannot": [{ "nemesis": "cut", "why": "it is a file" }] },
+            { "target": "a-fast", "scheme": "a", "members": 1, "lease_min_ms": 100, "nemesis": ["cut"], "cannot": [] },
+            { "target": "a-3", "scheme": "a", "members": 3, "lease_min_ms": 2_000, "nemesis": ["cut", "kill-store"], "cannot": [] },
         ] });
         let (rows, untested) = all(&said).unwrap();
         let names: Vec<String> = rows.iter().map(Row::name).collect();
@@ -193,6 +222,10 @@ mod tests {
             assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
         }
         assert!(!names.iter().any(|name| name == "a-fast-none-multi"), "a variant has the same kinds");
+        for name in ["a-3-none-multi", "a-3-cut", "a-3-kill-store", "a-3-kill-store-every-3s"] {
+            assert!(names.iter().any(|known| known == name), "a cluster is no variant: {name} in {names:?}");
+        }
+        assert!(rows.iter().all(|row| (row.lease_ms == 2_000) == (row.target == "a-3")), "leases that the store gives");
         assert!(!names.iter().any(|name| name == "a-cut-multi" || name == "a-cut-nothing"), "{names:?}");
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "every row has a name of its own");
         let why = "it is a file".to_string();
@@ -206,10 +239,10 @@ mod tests {
         assert_eq!(rows.iter().filter(|row| row.is_control()).count(), 1);
         // Each row also waits for the last leases to end, and looks at what is left.
         let seconds: u32 = rows.iter().map(|row| row.seconds + row.lease_ms / 1_000 + 3).sum();
-        assert!(seconds <= 130, "{seconds}");
+        assert!(seconds <= 160, "{seconds}");
         assert_eq!(
             rows[0].args().join(" "),
-            "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --locks 3 --seed 1000 --json"
+            "verify sqlite --nemesis none --work nothing --for 3s --lease 1000ms --locks 3 --workers 4 --seed 1000 --json"
         );
     }
 }

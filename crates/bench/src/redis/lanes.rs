@@ -13,11 +13,12 @@ use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Builder, Runtime};
 
 use super::lane::{Alone, Enters, Lane, Leaves, Own, OwnLeave, SHAPE, Shape, Together};
-use super::pairs::{Bare, Client, Pings, TASKS, crowd};
+use super::pairs::{Bare, Pings};
 use super::wire::{self, Scripts};
 use crate::Outcome;
 use crate::harness::Plan;
 use crate::machine::{self, Ticks};
+use crate::pairs::{Client, TASKS, crowd};
 use crate::stats::{interval_of_median, median, quantile};
 
 /// What one slice came to.

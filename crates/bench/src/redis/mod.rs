@@ -8,7 +8,6 @@ mod holds;
 mod lane;
 mod lanes;
 mod pairs;
-mod peers;
 mod trips;
 mod turns;
 mod waiters;
@@ -27,13 +26,14 @@ pub use lanes::run as lanes;
 
 use crate::harness::{Arm, Bar, Plan, compare, compare_beside};
 use crate::local::{self, Turns};
+use crate::pairs::{Many, One, Ours, TASKS};
+use crate::peers::{self, Peer, Peers};
 use crate::report::{Figure, Ratio, Report};
 use crate::stats::quantile;
+use crate::turns::{self as games, Game, Two};
 use crate::{Outcome, machine};
 use lane::{Alone, Own, OwnLeave, SHAPE, Together};
-use pairs::{Bare, Many, One, Ours, Pings};
-use peers::{Peer, Peers};
-use turns::{Game, Two};
+use pairs::{Bare, Pings};
 use wire::Scripts;
 
 /// Everything that is measured stands on this.
@@ -63,7 +63,7 @@ pub fn run(plan: Plan, peers: Option<&Path>) -> Outcome<Report> {
     figures.extend(waiters::figures(&bench.runtime, &bench.url)?);
     figures.extend(holds::figures(&bench.runtime, &bench.url, bench.server, if plan.quick { 1 } else { 3 })?);
     let mut beside = vec![format!("redis-server {}", server.entry()?.version)];
-    beside.extend(bench.peers.versions()?);
+    beside.extend(bench.peers.versions(peers::REDIS)?);
     server.stop()?;
     let about = "the Redis store against a bare client and against other people's, on one server on this host";
     Ok(Report { name: "redis", about, ratios, figures, beside })
@@ -79,7 +79,7 @@ impl Bench {
             Outcome::Ok((connection, Arc::new(scripts)))
         })?;
         let pid = server.identity().ok_or("the server is gone")?.pid;
-        Ok(Self { plan, url, server: pid, runtime, connection, scripts, peers: Peers::in_folder(peers) })
+        Ok(Self { plan, url, server: pid, runtime, connection, scripts, peers: Peers::in_folder(peers, "redis") })
     }
 
     fn bare(&self, enter: Own, leave: OwnLeave) -> Bare<Alone> {
@@ -158,13 +158,13 @@ impl Bench {
     fn two_processes(&self) -> Outcome<Vec<Ratio>> {
         eprintln!("measuring: one name, two processes");
         let (game, against, unit) = (Game::Turns, "a bare BLPOP token passed between two processes", "hand-overs/s");
-        let mut token = Two::token(game, &self.url)?;
-        let found = compare(&mut Two::ours(game, &self.url, false)?, &mut token, self.plan)?;
+        let mut token = turns::token(game, &self.url)?;
+        let found = compare(&mut Two::ours(game, "redis", &self.url, false)?, &mut token, self.plan)?;
         let row = |what, bar, found| Ratio { what, against, unit, bar, found };
         let mut beside = Vec::new();
         let mut arms: Vec<(&'static str, Two)> = vec![(
             "the same with local hand-over on (most turns then stay in a process)",
-            Two::ours(game, &self.url, true)?,
+            Two::ours(game, "redis", &self.url, true)?,
         )];
         arms.extend(self.peer_pair(game, Peer::PythonRedisLock, "python-redis-lock, 2 processes × 8 threads")?);
         arms.extend(self.peer_pair(game, Peer::Rslock, "rslock, 2 processes × 8 tasks")?);
@@ -181,8 +181,8 @@ impl Bench {
     fn one_hand_over(&self) -> Outcome<Vec<Ratio>> {
         eprintln!("measuring: one hand-over at a time");
         let (game, against, unit) = (Game::Ball, "LPUSH to BLPOP returned, at the same pace", "µs p50");
-        let mut token = Two::token(game, &self.url)?;
-        let found = compare(&mut Two::ours(game, &self.url, true)?, &mut token, self.plan)?;
+        let mut token = turns::token(game, &self.url)?;
+        let found = compare(&mut Two::ours(game, "redis", &self.url, true)?, &mut token, self.plan)?;
         let row = |what, bar, found| Ratio { what, against, unit, bar, found };
         let mut beside = Vec::new();
         let mut arms = Vec::new();
@@ -198,14 +198,13 @@ impl Bench {
     }
 
     fn peer_pair(&self, game: Game, peer: Peer, what: &'static str) -> Outcome<Option<(&'static str, Two)>> {
-        let start = || self.peers.start(peer, game.mode(), &self.url);
-        Ok(start()?.zip(start()?).map(|(one, two)| (what, Two::of(game, [one, two]))))
+        Ok(self.peers.two(peer, game, &self.url)?.map(|two| (what, two)))
     }
 
     /// 64 tasks of one process on one name, while another process waits for its turn.
     fn one_name(&self) -> Outcome<Vec<Figure>> {
         eprintln!("measuring: 64 tasks, one name");
-        let mut turns = Turns::new(self.runtime.clone(), self.keeper()?, pairs::TASKS);
+        let mut turns = Turns::new(self.runtime.clone(), self.keeper()?, TASKS);
         turns.run(self.plan.slice)?;
         let length = if self.plan.quick { Duration::from_secs(2) } else { Duration::from_secs(10) };
         let found = turns.while_another_waits(&["redis", "another", &self.url], length)?;
@@ -231,10 +230,10 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "raw" => Box::new(Many { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
         "same-one" => Box::new(One { runtime, client: bench.bare(Own::Pipeline, OwnLeave::One) }),
         "raw-one" => Box::new(One { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
-        "turns" => Box::new(Two::ours(Game::Turns, &bench.url, false)?),
-        "turns-raw" => Box::new(Two::token(Game::Turns, &bench.url)?),
-        "ball" => Box::new(Two::ours(Game::Ball, &bench.url, true)?),
-        "ball-raw" => Box::new(Two::token(Game::Ball, &bench.url)?),
+        "turns" => Box::new(Two::ours(Game::Turns, "redis", &bench.url, false)?),
+        "turns-raw" => Box::new(turns::token(Game::Turns, &bench.url)?),
+        "ball" => Box::new(Two::ours(Game::Ball, "redis", &bench.url, true)?),
+        "ball-raw" => Box::new(turns::token(Game::Ball, &bench.url)?),
         other => return Err(format!("there is no side `{other}`").into()),
     };
     for _ in 0..seconds {
@@ -249,16 +248,15 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
 
 /// The hidden modes.
 pub fn child(args: &[&str]) -> Outcome<()> {
-    let game = |mode: &str| if mode == Game::Turns.mode() { Game::Turns } else { Game::Ball };
     match args {
         ["alone", side, seconds] => alone(side, seconds.parse()?),
-        ["token", url, mode, role] => turns::token(url, game(mode), role.parse::<usize>()?.min(1)),
+        ["token", url, mode, role] => turns::child(url, Game::of_mode(mode), role.parse::<usize>()?.min(1)),
         ["another", url, millis] => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let length = Duration::from_millis(millis.parse()?);
             runtime.block_on(async { local::another(&Keeper::connect(url).await?, length).await })
         }
-        [mode, url, hand_over] => turns::play(game(mode), url, hand_over.parse()?),
+        [mode, url, hand_over] => games::play(Game::of_mode(mode), lockkeeper::open(url), hand_over.parse()?),
         _ => Err("this mode is for this program alone".into()),
     }
 }

@@ -4,8 +4,8 @@ use lockkeeper::Keeper;
 use lockkeeper_conformance::rig::Proxy;
 use tokio::runtime::Runtime;
 
-use super::pairs::name;
 use crate::Outcome;
+use crate::pairs::name;
 use crate::report::Figure;
 
 /// How many pairs are counted.

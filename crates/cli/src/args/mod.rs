@@ -18,7 +18,7 @@ pub use self::elect::ElectArgs;
 pub use self::once::OnceArgs;
 pub use self::run::{RunArgs, Terms};
 pub use self::values::{Patience, Permits};
-pub use self::verify::{Hurt, MutantsArgs, VerifyAction, VerifyArgs};
+pub use self::verify::{Hurt, MutantsArgs, Published, ReproArgs, VerifyAction, VerifyArgs};
 
 /// Run commands one at a time, across processes and machines.
 #[derive(Debug, Parser)]

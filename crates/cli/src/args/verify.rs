@@ -28,6 +28,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = hurt(), hide_possible_values = true)]
     pub nemesis: Vec<Hurt>,
 
+    /// Begin a fault this often, or as soon as the one before it has healed [default: drawn by lot, after a calm of
+    /// more than a lease]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub every: Option<Duration>,
+
     /// For how long the workers work
     #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = duration)]
     pub time: Duration,
@@ -86,6 +91,9 @@ pub enum VerifyAction {
     Mutants(MutantsArgs),
     /// List the stores that are started for a run, and what can be done to them
     Targets(TargetsArgs),
+    /// Do a published run again, with the lock that it is about and with this one
+    #[command(after_long_help = REPRO_HELP)]
+    Repro(ReproArgs),
 }
 
 /// What `verify check` takes.
@@ -120,6 +128,37 @@ pub struct TargetsArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// What `verify repro` takes.
+#[derive(Debug, Args)]
+pub struct ReproArgs {
+    /// Which one
+    #[arg(value_enum)]
+    pub which: Published,
+    /// For how long each side runs
+    #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = duration)]
+    pub time: Duration,
+    /// Repeat what was drawn by lot in the run with this seed
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A run that somebody has published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Published {
+    /// etcd's own lock, with its members stopped and going on by turns: it loses updates that it acknowledged
+    EtcdLock,
+}
+
+const REPRO_HELP: &str = "\
+`etcd-lock` starts an etcd cluster twice, for etcd's own Lock RPC and for this program's mutex, and stops members of it for 5 s \
+of every 10. Clients take the lock with a lease of 2 s, read a set, dwell, and write it back with an element added. What \
+counts is the share of acknowledged elements that are not in the set at the end.
+
+Exit code 0 if nothing is lost behind this program's fence, 1 if something is, 69 if the cluster cannot be started.";
 
 /// What is asked for by `--nemesis`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use std::time::Duration;
 use lockkeeper_rig::Trouble;
 use lockkeeper_verify::nemesis::ALL;
 use lockkeeper_verify::plan::{MadeOf, Nemesis, Plan, Promised};
+use lockkeeper_verify::repro;
 use lockkeeper_verify::targets::{Facts, TARGETS, Target};
 
 use super::mutants;
-use crate::args::{Hurt, VerifyArgs};
+use crate::args::{Hurt, ReproArgs, VerifyArgs};
 use crate::client::{self, Memory};
 use crate::exit::{self, Failure};
 
@@ -36,6 +37,7 @@ impl Asked {
         within("--lease", args.lease, LEASES)?;
         within("--lock-delay", args.lock_delay, [Duration::ZERO, LEASES[1]])?;
         within("--think", args.think, [Duration::ZERO, args.lease])?;
+        args.every.map_or(Ok(()), |every| within("--every", every, RUNS))?;
         args.mutant.as_deref().map_or(Ok(()), mutants::known)?;
         let target = target(store, args.place.as_deref())?;
         let nemesis = nemesis(&target, &args.nemesis)?;
@@ -54,6 +56,7 @@ impl Asked {
             lease_ms: millis(args.lease),
             delay_ms: millis(args.lock_delay),
             think_us: u64::try_from(args.think.as_micros()).unwrap_or(u64::MAX),
+            every_ms: args.every.map(millis),
             mutant: args.mutant.clone(),
             store: Promised::default(),
             made_of: MadeOf {
@@ -65,6 +68,12 @@ impl Asked {
         };
         Ok(Self { target, plan, folder })
     }
+}
+
+/// What a published run is asked for.
+pub fn published(args: &ReproArgs) -> Result<repro::Asked, Failure> {
+    within("--for", args.time, RUNS)?;
+    Ok(repro::Asked { time: args.time, seed: args.seed.unwrap_or_else(any_seed) })
 }
 
 /// Small enough to be typed again.

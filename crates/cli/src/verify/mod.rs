@@ -17,12 +17,12 @@ use lockkeeper_verify::judgement::Judgement;
 use lockkeeper_verify::plan::Nemesis;
 use lockkeeper_verify::run::WorkerProgram;
 use lockkeeper_verify::targets::{TARGETS, Target};
-use lockkeeper_verify::{check, nemesis, report, run, worker};
+use lockkeeper_verify::{check, nemesis, report, repro, run, worker};
 use serde::Serialize;
 
 use self::asked::Asked;
 use self::progress::Line;
-use crate::args::{VerifyAction, VerifyArgs};
+use crate::args::{Published, ReproArgs, VerifyAction, VerifyArgs};
 use crate::exit::{self, Failure};
 use crate::look::{print, print_json};
 
@@ -49,6 +49,7 @@ pub async fn verify(store: Option<&str>, args: &VerifyArgs) -> Result<u8, Failur
         Some(VerifyAction::Check(args)) => judge(&args.folder, args.json),
         Some(VerifyAction::Mutants(args)) => mutants::mutants(args).await,
         Some(VerifyAction::Targets(args)) => targets(args.json),
+        Some(VerifyAction::Repro(args)) => repro(args).await,
     }
 }
 
@@ -115,6 +116,9 @@ struct Row {
     about: &'static str,
     /// Is what it answered on a disk before it answered?
     durable: bool,
+    /// Of how many servers it is made.
+    members: usize,
+    lease_min_ms: u64,
     /// What can be done to it here.
     nemesis: Vec<String>,
     /// What cannot be done to it, and why.
@@ -141,6 +145,8 @@ impl Row {
             scheme: target.scheme,
             about: target.about,
             durable: target.durable,
+            members: target.members(),
+            lease_min_ms: target.lease_min_ms,
             nemesis: target.nemeses().into_iter().map(nemesis::word).collect(),
             cannot: nemesis::ALL.iter().filter_map(refused).collect(),
         }
@@ -157,6 +163,20 @@ fn targets(json: bool) -> Result<u8, Failure> {
         text.push_str(&format!("{}: {}\n  --nemesis {}\n", row.target, row.about, row.nemesis.join(",")));
     }
     print(&text)
+}
+
+/// `verify repro`.
+async fn repro(args: &ReproArgs) -> Result<u8, Failure> {
+    let asked = asked::published(args)?;
+    let tell = |side: &str| exit::say(&format!("lockkeeper: {side}"), None);
+    let done = match args.which {
+        Published::EtcdLock => repro::etcd_lock(&asked, &tell).await.map_err(|trouble| failed(&trouble))?,
+    };
+    match args.json {
+        true => print_json(&done)?,
+        false => print(&done.text())?,
+    };
+    Ok(if done.passed { 0 } else { exit::FAILED })
 }
 
 /// A run that could not be carried out. The trouble brings its own hint.

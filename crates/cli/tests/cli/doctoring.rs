@@ -324,3 +324,22 @@ fn settings_that_hurt_are_told() {
     assert!(slow == ["note"] || slow == ["warning"], "at least 150 ms: {slow:?}");
     assert!(levels(&report, "clients").contains(&"note".to_owned()), "{report:#}");
 }
+
+#[test]
+fn an_etcd_of_one_is_looked_over() {
+    let Some(server) = server("etcd") else { return };
+    let den = Den::new();
+    let at = format!("etcd://127.0.0.1:{}", server.port());
+    let (report, code, said) = doctor(den.lockkeeper().env("LOCKKEEPER_STORE", &at), "usable,restart,tokens,failover");
+    assert_eq!((code, &report["store"]), (Some(78), &json!("etcd")), "{said}");
+    assert!(
+        said.starts_with("error: `failover` is required and not promised: one member\n  hint: run three"),
+        "{said}"
+    );
+    assert_eq!((levels(&report, "trial"), kept(&report, "usable")), (vec!["good".to_owned()], "yes".to_owned()));
+    let done = output(den.lockkeeper().args(["doctor", &at]).env_remove("LOCKKEEPER_STORE"));
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let said = text(&done.stdout);
+    assert!(said.starts_with(&format!("etcd at 127.0.0.1:{}\n\nserver", server.port())), "{said}");
+    assert!(said.contains("note: members: one member\n  locks survive its restart"), "{said}");
+}

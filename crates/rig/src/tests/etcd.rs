@@ -7,13 +7,13 @@ use super::*;
 /// A value put under key `a`.
 pub(super) fn put(port: u16, value: &str) -> Option<()> {
     let body = format!(r#"{{"key":"YQ==","value":"{value}"}}"#);
-    servers::post(port, "/v3/kv/put", &body)?["header"]["revision"].as_str().map(|_| ())
+    servers::ask_etcd(port, "/v3/kv/put", &body)?["header"]["revision"].as_str().map(|_| ())
 }
 
 /// The value under key `a`, as far as this member knows without asking the others, or with them.
 pub(super) fn get(port: u16, with_the_others: bool) -> Option<String> {
     let body = format!(r#"{{"key":"YQ==","serializable":{}}}"#, !with_the_others);
-    servers::post(port, "/v3/kv/range", &body)?["kvs"][0]["value"].as_str().map(str::to_string)
+    servers::ask_etcd(port, "/v3/kv/range", &body)?["kvs"][0]["value"].as_str().map(str::to_string)
 }
 
 #[test]

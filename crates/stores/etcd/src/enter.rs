@@ -10,7 +10,7 @@ use std::time::Duration;
 use lockkeeper_core::line::may_not_grow;
 use lockkeeper_core::store::Standing;
 use lockkeeper_core::time::Clock;
-use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Name, Patience, Result, Token, Verdict};
+use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Patience, Result, Token, Verdict};
 
 use crate::claims::Awaited;
 use crate::keys;
@@ -42,13 +42,20 @@ impl Seen {
 
 impl Etcd {
     pub(crate) async fn enter_line(&self, lock: &Name, claim: &Claim) -> Result<Standing> {
-        let stands = self.claims.get(claim.id).is_some_and(|known| known.order.is_some());
+        if self.claims.is_swept(lock, claim.id) {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the claim on `{lock}` ran out and is being taken out"),
+            ));
+        }
+        let stands =
+            self.claims.goes_on(lock, claim.id, claim.waiting_lease()).is_some_and(|known| known.order.is_some());
         if stands || claim.patience == Patience::Present {
             if let Some(standing) = self.ask(lock, claim).await? {
                 return Ok(standing);
             }
             // Its lease ended while it stood: it comes again, at the end of the line.
-            self.claims.change(claim.id, |known| known.order = None);
+            self.claims.change(lock, claim.id, |known| known.order = None);
         }
         self.come(lock, claim).await
     }
@@ -57,7 +64,7 @@ impl Etcd {
     async fn come(&self, lock: &Name, claim: &Claim) -> Result<Standing> {
         let mut only_if_empty = claim.patience == Patience::Now;
         for _ in 0..TRIES {
-            let (session, kept) = self.session_for(claim).await?;
+            let (session, kept) = self.session_for(lock, claim).await?;
             let strayed = self.claims.asks(lock, claim.id, &session);
             let key = keys::claim(lock, claim.id);
             let mut conditions = vec![txn::created(&key, 0), txn::created(&keys::gone(lock, claim.id), 0)];
@@ -73,9 +80,13 @@ impl Etcd {
                     Err(status) if trouble::is_lease_gone(&status) => Ok(None),
                     answer => answer.map(Some),
                 })
-                .await?;
-            let stray = strayed || !told.alone;
-            self.claims.change(claim.id, |known| known.stray = stray);
+                .await;
+            let stray = match &told {
+                Ok(told) => strayed || !told.alone,
+                Err(error) => strayed || error.effect() == Effect::Unknown,
+            };
+            self.claims.change(lock, claim.id, |known| known.stray = stray);
+            let told = told?;
             let Some(answer) = told.answer else {
                 self.ended(&session);
                 continue;
@@ -94,8 +105,8 @@ impl Etcd {
                 None => {}
             }
             if only_if_empty {
-                let disagrees = seen.line.agree(claim).err();
                 let ahead = seen.line.0.len();
+                let disagrees = seen.line.agree(ahead, claim).err();
                 if disagrees.is_none() && seen.line.judge(ahead, claim.weight, claim.capacity) == Verdict::In {
                     only_if_empty = false;
                     continue;
@@ -104,7 +115,7 @@ impl Etcd {
                 return disagrees.map_or(Ok(Standing::Refused { retry_after: None }), Err);
             }
             // Known to be gone: it has left before.
-            self.claims.forget(claim.id);
+            self.claims.forget(lock, claim.id);
             return Ok(Standing::Refused { retry_after: None });
         }
         Err(Error::new(
@@ -124,7 +135,7 @@ impl Etcd {
     ) -> Result<Option<Standing>> {
         if lease != fresh.id {
             let hung_on = Session::of_another(lease);
-            self.claims.change(claim.id, |known| known.session = Some(hung_on));
+            self.claims.change(lock, claim.id, |known| known.session = Some(hung_on));
             self.not_needed(fresh);
         }
         self.ask(lock, claim).await
@@ -133,7 +144,7 @@ impl Etcd {
     /// Where a claim that stands is in the line; `None` if it does not stand and may come.
     async fn ask(&self, lock: &Name, claim: &Claim) -> Result<Option<Standing>> {
         for _ in 0..TRIES {
-            let known = self.claims.get(claim.id).and_then(|known| known.session);
+            let known = self.claims.get(lock, claim.id).and_then(|known| known.session);
             let (session, kept) = match known {
                 Some(session) => (session.clone(), self.refresh(&session).await?),
                 None => match self.look_up(lock, claim.id).await? {
@@ -175,7 +186,7 @@ impl Etcd {
         seen: &Seen,
         at: usize,
     ) -> Result<Standing> {
-        if let Err(disagrees) = seen.line.agree(claim) {
+        if let Err(disagrees) = seen.line.agree(at, claim) {
             self.is_out(lock, claim.id).await?;
             return Err(disagrees);
         }
@@ -205,8 +216,9 @@ impl Etcd {
                 (Standing::Waiting { ahead, behind, moves_in: None }, Some(awaited), claim.waiting_lease())
             }
         };
-        self.claims.change(claim.id, |known| {
+        self.claims.change(lock, claim.id, |known| {
             known.order = i64::try_from(order).ok();
+            known.ear = known.ear.take().filter(|ear| waits_for.as_ref().is_some_and(|awaited| ear.is_for(awaited)));
             known.waits_for = waits_for;
             known.until = session.shared.then(|| now + keeps);
         });
@@ -219,9 +231,9 @@ impl Etcd {
     }
 
     /// The lease that a claim is to hang on, and that it was kept alive if it was due.
-    async fn session_for(&self, claim: &Claim) -> Result<(Arc<Session>, Option<KeptAlive>)> {
+    async fn session_for(&self, lock: &Name, claim: &Claim) -> Result<(Arc<Session>, Option<KeptAlive>)> {
         for _ in 0..TRIES {
-            let known = self.claims.get(claim.id).and_then(|known| known.session);
+            let known = self.claims.get(lock, claim.id).and_then(|known| known.session);
             let session = match known.filter(|session| !session.left().is_zero()) {
                 Some(session) => session,
                 None if claim.store_lease() == self.link.options().lease => self.shared_session().await?,
@@ -260,6 +272,8 @@ impl Etcd {
         if !session.is_due() {
             return Ok(None);
         }
+        // One who comes does it for all.
+        let Some(_refreshing) = session.refreshing() else { return Ok(None) };
         if session.shared {
             self.sweep(&self.link).await;
         }

@@ -22,12 +22,12 @@ const TRIES: usize = 5;
 
 impl Etcd {
     pub(crate) async fn leave_line(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
-        let known = self.claims.get(id);
+        let known = self.claims.get(lock, id);
         let left = match keep {
             Keep::Nothing => take_out(&self.link, lock, id, known.as_ref()).await?,
             keep => self.keep_name(lock, id, keep, known.as_ref()).await?,
         };
-        self.claims.forget(id);
+        self.claims.forget(lock, id);
         self.let_go(known);
         Ok(left)
     }
@@ -39,22 +39,29 @@ impl Etcd {
 
     /// A claim that was refused without having been put; one of its questions may have strayed.
     pub(crate) async fn never_came(&self, lock: &Name, id: ClaimId) -> Result<()> {
-        if self.claims.get(id).is_some_and(|known| known.stray) {
+        if self.claims.get(lock, id).is_some_and(|known| known.stray) {
             return self.is_out(lock, id).await;
         }
-        let known = self.claims.forget(id);
-        self.let_go(known);
+        self.did_not_come(lock, id);
         Ok(())
+    }
+
+    /// A claim that surely was not put is forgotten, and nobody will take it out.
+    pub(crate) fn did_not_come(&self, lock: &Name, id: ClaimId) {
+        if self.claims.get(lock, id).is_some_and(|known| known.order.is_none() && !known.stray) {
+            let known = self.claims.forget(lock, id);
+            self.let_go(known);
+        }
     }
 
     /// Claims on a shared lease that have run out by their own time are taken out.
     pub(crate) async fn sweep(&self, link: &Link) {
-        for (lock, id) in self.claims.overdue() {
-            let known = self.claims.get(id);
-            match take_out(link, &lock, id, known.as_ref()).await {
-                Ok(_) => drop(self.claims.forget(id)),
+        for ((id, lock), known) in self.claims.overdue() {
+            match take_out(link, &lock, id, Some(&known)).await {
+                Ok(_) => drop(self.claims.forget(&lock, id)),
                 Err(error) => {
                     tracing::debug!(target: "lockkeeper", name = %lock, %error, "a claim that ran out is still there");
+                    self.claims.not_swept(&lock, id);
                 }
             }
         }
@@ -74,7 +81,7 @@ impl Etcd {
         }
         session.ends();
         let (link, session) = (self.link.clone(), session.clone());
-        tokio::spawn(async move {
+        self.endings.spawn(async move {
             if let Err(error) = session.revoke(&link).await {
                 tracing::debug!(target: "lockkeeper", %error, "a lease was not ended; it runs out by itself");
             }
@@ -110,12 +117,15 @@ impl Etcd {
             let question = txn::txn(vec![txn::changed(&own.key, own.mod_revision)], then, Vec::new());
             let answer: TxnResponse = self.link.ask(path::TXN, &question).await?.answer;
             if answer.succeeded {
+                if let Some(session) = known.filter(|known| known.stray).and_then(|known| known.session.as_ref()) {
+                    keep_out(&self.link, lock, id, session).await?;
+                }
                 let revision = answer.header.map_or(0, |header| header.revision);
                 self.free_after(length, own.key.clone(), revision, lease);
                 return Ok(Left::Released);
             }
             let link = self.link.clone();
-            tokio::spawn(async move { lease.revoke(&link).await });
+            self.endings.spawn(async move { lease.revoke(&link).await });
         }
         Err(Error::new(ErrorKind::Unavailable, format!("the claim on `{lock}` is changed by others all the time")))
     }
@@ -138,18 +148,8 @@ impl Etcd {
 pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Option<&Known>) -> Result<Left> {
     let key = keys::claim(lock, id);
     let stray = known.filter(|known| known.stray).and_then(|known| known.session.clone());
-    if let Some(session) = &stray {
-        let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
-        let question = txn::txn(Vec::new(), vec![Do::Range(txn::get(&key)), txn::delete(&key), mark], Vec::new());
-        let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
-            // Nothing can hang on that lease any more.
-            Err(status) if trouble::is_lease_gone(&status) => Ok(None),
-            answer => answer.map(Some),
-        };
-        let told = link.ask_for(path::TXN, &question, judge).await?;
-        if let Some(answer) = told.answer {
-            return outcome(Told { answer, alone: told.alone });
-        }
+    if let Some(session) = stray {
+        keep_out(link, lock, id, &session).await?;
     }
     let order = known.filter(|known| !known.stray).and_then(|known| known.order);
     let conditions = order.map(|order| txn::created(&key, order)).into_iter().collect();
@@ -162,6 +162,18 @@ pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Optio
         }
         (left, _) => Ok(left),
     }
+}
+
+/// Leaves a mark on the lease that a claim could hang on: whatever of it was not answered finds that and does nothing.
+async fn keep_out(link: &Link, lock: &Name, id: ClaimId, session: &Session) -> Result<()> {
+    let mark = txn::put(&keys::gone(lock, id), Vec::new(), session.id);
+    let question = txn::txn(Vec::new(), vec![mark], Vec::new());
+    let judge = |answer: Result<TxnResponse, tonic::Status>| match answer {
+        // Nothing can hang on that lease any more.
+        Err(status) if !trouble::is_lease_gone(&status) => Err(status),
+        _ => Ok(()),
+    };
+    link.ask_for(path::TXN, &question, judge).await.map(|_| ())
 }
 
 /// Was it there?

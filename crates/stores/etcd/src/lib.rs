@@ -6,12 +6,13 @@
 //! How it works: a claim is a key under the lock's name, its place and its number are the key's create-revision, and
 //! `line` judges who is in. `enter`, `leave` and `renew` change the line by transactions; `session` knows until when a lease
 //! may be believed in; `news` hears of the one rival that a claim waits for; `cells` are keys of their own; `link` goes from
-//! member to member, over a `pipe` to each. Surprise: the server's own lock is never used. It grants to a waiter whose lease
+//! member to member, over a `pipe` to each; `doctor` says whether a cluster may be trusted. Surprise: the server's own lock is never used. It grants to a waiter whose lease
 //! has ended, and ours must not.
 #![forbid(unsafe_code)]
 
 mod cells;
 mod claims;
+mod doctor;
 mod enter;
 mod keys;
 mod leave;
@@ -22,6 +23,8 @@ mod news;
 mod options;
 mod pipe;
 pub mod proto;
+#[doc(hidden)]
+pub mod raw;
 mod record;
 mod renew;
 mod session;
@@ -30,5 +33,6 @@ mod trouble;
 mod txn;
 mod wire;
 
+pub use doctor::checkup;
 pub use options::{Endpoint, Options};
 pub use store::Etcd;

@@ -67,10 +67,9 @@ impl Line {
         self.0.iter().find(|standee| standee.order == order).map(|standee| standee.key.as_slice())
     }
 
-    /// One name is one kind with one capacity while anyone of ours stands in its line.
-    pub(crate) fn agree(&self, claim: &Claim) -> Result<()> {
-        let others = self.0.iter().filter(|standee| standee.id != claim.id);
-        let Some(record) = others.filter_map(|standee| standee.record.as_ref()).next() else { return Ok(()) };
+    /// One name is one kind with one capacity: that of the first of ours who stands ahead. Whoever stands behind is told.
+    pub(crate) fn agree(&self, ahead: usize, claim: &Claim) -> Result<()> {
+        let Some(record) = self.0[..ahead].iter().find_map(|standee| standee.record.as_ref()) else { return Ok(()) };
         agree(record.kind, record.capacity, claim)
     }
 }
@@ -148,7 +147,7 @@ mod tests {
             let line = Line::of(&lock, found);
             assert_eq!(line.0.len(), 2, "{}", String::from_utf8_lossy(foreign));
             assert_eq!(line.verdict(1), Verdict::Behind(4));
-            assert!(line.agree(&reader).is_ok());
+            assert!(line.agree(1, &reader).is_ok());
         }
     }
 
@@ -157,9 +156,10 @@ mod tests {
         let lock = Name::new("a").unwrap();
         let permit = claim(LockKind::Semaphore, 1, 5);
         let line = Line::of(&lock, vec![kv(keys::claim(&lock, permit.id), 4, Record::of(&permit).write())]);
-        assert!(line.agree(&claim(LockKind::Semaphore, 2, 5)).is_ok());
+        assert!(line.agree(1, &claim(LockKind::Semaphore, 2, 5)).is_ok());
         for other in [claim(LockKind::Mutex, 1, 1), claim(LockKind::Semaphore, 1, 4)] {
-            assert_eq!(line.agree(&other).unwrap_err().kind(), ErrorKind::Mismatch);
+            assert!(line.agree(0, &other).is_ok(), "whoever is ahead decides");
+            assert_eq!(line.agree(1, &other).unwrap_err().kind(), ErrorKind::Mismatch);
         }
     }
 }

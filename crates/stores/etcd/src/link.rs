@@ -5,7 +5,7 @@
 //! for any more can be heard late; [`Told::alone`] says whether that is possible.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,33 +32,16 @@ pub(crate) struct Link {
     /// The member that is asked first: the last one that answered.
     first: AtomicUsize,
     badge: Mutex<Option<Badge>>,
-    /// How many connections were given up.
-    given_up: AtomicUsize,
     closed: AtomicBool,
 }
 
 struct Member {
     endpoint: Endpoint,
-    pipe: Mutex<Option<Connection>>,
+    pipe: Mutex<Option<Pipe>>,
     /// Held while dialling, so that many who ask make one connection.
     dialling: tokio::sync::Mutex<()>,
-}
-
-/// A connection, and when it was made.
-struct Connection {
-    pipe: Pipe,
-    made: Instant,
-}
-
-/// A question under way, and which members are silent about it.
-///
-/// Surprise: what matters is how it ends. One that ends without an answer, also by being dropped, gives the connections up
-/// that were silent for too long: the other end of a connection can vanish without a word, and a new one may do.
-struct Asking<'a> {
-    link: &'a Link,
-    since: Instant,
-    enough: Duration,
-    silent: Vec<usize>,
+    /// How many connections to it were given up.
+    epoch: AtomicU64,
 }
 
 /// An answer.
@@ -83,12 +66,12 @@ impl Link {
             endpoint: endpoint.clone(),
             pipe: Mutex::default(),
             dialling: tokio::sync::Mutex::default(),
+            epoch: AtomicU64::new(0),
         };
         let members: Vec<_> = options.endpoints.iter().map(member).collect();
         // Clients of one address list do not all begin with the same member.
         let first = AtomicUsize::new(fastrand::usize(..members.len().max(1)));
-        let (badge, given_up, closed) = (Mutex::default(), AtomicUsize::new(0), AtomicBool::new(false));
-        Self { options, members, first, badge, given_up, closed }
+        Self { options, members, first, badge: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -137,15 +120,15 @@ impl Link {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let first = self.first();
-        let mut asking = Asking::new(self, SILENCE);
-        let trying = async {
+        if self.is_closed() {
+            return Err(closed());
+        }
+        let mut newest = None;
+        let asking = async {
             let mut last = None;
-            for at in self.order(first) {
-                asking.silent = vec![at];
-                let answer = self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure));
-                asking.silent.clear();
-                match answer {
+            for at in self.order(self.first(), 1) {
+                newest = Some((at, self.members[at].epoch()));
+                match self.unary(at, path, question).await.map_err(|failure| self.error_of(at, failure)) {
                     Ok(answer) => {
                         self.first.store(at, Ordering::Relaxed);
                         return Ok(answer);
@@ -156,70 +139,69 @@ impl Link {
             }
             Err(last.unwrap_or_else(no_members))
         };
-        match tokio::time::timeout(self.options.timeout, trying).await {
+        match tokio::time::timeout(self.options.timeout, asking).await {
             Ok(answer) => answer,
-            Err(_) => Err(self.silent()),
+            Err(_) => {
+                self.leave(newest);
+                Err(self.silent())
+            }
         }
     }
 
-    /// Tries one member after another until one answers; the next as soon as one fails, and beside one that is silent.
+    /// Tries one member after another until one answers: the next as soon as one fails, and beside one that is silent.
+    ///
+    /// Twice around: the way to a member may be dead without having said so, and the second time it is a new one.
     pub(crate) async fn in_turn<A, F>(&self, silence: Duration, attempt: impl Fn(usize) -> F) -> Result<Told<A>>
     where
         F: Future<Output = Result<A>>,
     {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
-        }
-        let first = self.first();
-        let mut asking = Asking::new(self, silence);
-        if self.members.len() == 1 {
-            asking.silent.push(first);
-            let answer = tokio::time::timeout(self.options.timeout, attempt(first)).await;
-            let answer = answer.map_err(|_| self.silent())?;
-            asking.silent.clear();
-            return Ok(Told { answer: answer?, alone: true });
+        if self.is_closed() {
+            return Err(closed());
         }
         let end = Instant::now() + self.options.timeout;
-        let mut order = self.order(first);
+        let mut order = self.order(self.first(), 2).peekable();
         let mut trials = FuturesUnordered::new();
-        let mut asked_more = Effect::None;
-        let mut last: Option<Error> = None;
+        let (mut newest, mut last, mut effect) = (None, None, Effect::None);
         loop {
             if let Some(at) = order.next() {
-                asking.silent.push(at);
+                newest = Some((at, self.members[at].epoch()));
                 let trial = attempt(at);
                 trials.push(async move { (at, trial.await) });
             } else if trials.is_empty() {
-                let last = last.unwrap_or_else(no_members);
-                return Err(if asked_more == Effect::Unknown { last.with_effect(Effect::Unknown) } else { last });
+                return Err(last.unwrap_or_else(no_members).with_effect(effect));
             }
-            let mut next_at = Instant::now() + silence;
-            if order.len() == 0 {
-                next_at = end;
-            }
-            match tokio::time::timeout_at(next_at.min(end), trials.next()).await {
+            let next_at = if order.peek().is_some() { end.min(Instant::now() + silence) } else { end };
+            match tokio::time::timeout_at(next_at, trials.next()).await {
                 Ok(Some((at, Ok(answer)))) => {
-                    // The others may just be slow: nobody waits for them any more.
-                    asking.silent.clear();
                     self.first.store(at, Ordering::Relaxed);
-                    return Ok(Told { answer, alone: trials.is_empty() && asked_more == Effect::None });
+                    return Ok(Told { answer, alone: trials.is_empty() && effect == Effect::None });
                 }
                 Ok(Some((_, Err(error)))) if !error.is_transient() => {
                     // This member says no, and another one may yet do it.
-                    let alone = trials.is_empty() && asked_more == Effect::None;
+                    let alone = trials.is_empty() && effect == Effect::None;
                     return Err(if alone { error } else { error.with_effect(Effect::Unknown) });
                 }
-                Ok(Some((at, Err(error)))) => {
-                    asking.silent.retain(|silent| *silent != at);
+                Ok(Some((_, Err(error)))) => {
                     if error.effect() == Effect::Unknown {
-                        asked_more = Effect::Unknown;
+                        effect = Effect::Unknown;
                     }
                     last = Some(error);
                 }
                 Ok(None) => {}
-                Err(_) if Instant::now() >= end => return Err(self.silent()),
-                Err(_) => {}
+                Err(_) => {
+                    self.leave(newest);
+                    if Instant::now() >= end {
+                        return Err(self.silent());
+                    }
+                }
             }
+        }
+    }
+
+    /// A connection was silent for too long: whoever asks that member next makes a new one.
+    fn leave(&self, silent: Option<(usize, u64)>) {
+        if let Some((at, epoch)) = silent {
+            self.members[at].leave(epoch);
         }
     }
 
@@ -279,21 +261,11 @@ impl Link {
             Ok(pipe) => pipe?,
             Err(_) => return Err(trouble::unreachable(&member.endpoint, std::io::ErrorKind::TimedOut.into())),
         };
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
+        if self.is_closed() {
+            return Err(closed());
         }
-        *member.pipe() = Some(Connection { pipe: pipe.clone(), made: Instant::now() });
+        *member.pipe() = Some(pipe.clone());
         Ok(pipe)
-    }
-
-    /// A connection that was there at that time was silent since: the next question makes another.
-    fn give_up(&self, at: usize, since: Instant) {
-        let mut pipe = self.members[at].pipe();
-        if pipe.as_ref().is_some_and(|connection| connection.made <= since) {
-            tracing::debug!(target: "lockkeeper", member = %self.members[at].endpoint, "a silent connection is given up");
-            *pipe = None;
-            self.given_up.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// What shows who we are, if we have a name.
@@ -347,9 +319,10 @@ impl Link {
         self.first.load(Ordering::Relaxed)
     }
 
-    /// The same, and how many connections were given up before: a stream on one of these is of no use.
-    pub(crate) fn way(&self) -> (usize, usize) {
-        (self.first(), self.given_up.load(Ordering::Relaxed))
+    /// The member that is asked first, and which connection to it: a stream over another one is to be left.
+    pub(crate) fn way(&self) -> (usize, u64) {
+        let at = self.first();
+        (at, self.members[at].epoch())
     }
 
     /// The first one was of no use: another is asked first from now on.
@@ -358,9 +331,9 @@ impl Link {
         let _ = self.first.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn order(&self, first: usize) -> impl ExactSizeIterator<Item = usize> + use<> {
+    fn order(&self, first: usize, rounds: usize) -> impl Iterator<Item = usize> + use<> {
         let count = self.members.len();
-        (0..count).map(move |step| (first + step) % count)
+        (0..count * rounds).map(move |step| (first + step) % count)
     }
 
     /// How many members are known.
@@ -398,31 +371,29 @@ impl Link {
 }
 
 impl Member {
-    fn pipe(&self) -> MutexGuard<'_, Option<Connection>> {
+    fn pipe(&self) -> MutexGuard<'_, Option<Pipe>> {
         self.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> Option<Pipe> {
-        self.pipe().as_ref().map(|connection| &connection.pipe).filter(|pipe| !pipe.is_closed()).cloned()
+        self.pipe().as_ref().filter(|pipe| !pipe.is_closed()).cloned()
     }
-}
 
-impl<'a> Asking<'a> {
-    /// Members that are silent for so long are not waited for, if nobody has answered when it ends.
-    fn new(link: &'a Link, enough: Duration) -> Self {
-        Self { link, since: Instant::now(), enough: enough.min(link.options.timeout), silent: Vec::new() }
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
     }
-}
 
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        if self.since.elapsed() >= self.enough {
-            for at in &self.silent {
-                self.link.give_up(*at, self.since);
-                self.link.pass_over(*at);
-            }
+    /// A connection of that time is given up: it says nothing, and may never again.
+    fn leave(&self, epoch: u64) {
+        let mut pipe = self.pipe();
+        if self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            *pipe = None;
         }
     }
+}
+
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store has been closed")
 }
 
 fn no_members() -> Error {

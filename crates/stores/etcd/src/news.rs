@@ -5,13 +5,15 @@
 //! last revision that it does not tell of, and a listener who knows a later state has missed nothing.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream;
-use lockkeeper_core::{Error, ErrorKind, Result};
+use lockkeeper_core::Result;
 use tokio::sync::{mpsc, watch};
 
-use crate::link::Link;
+use crate::claims::Awaited;
+use crate::link::{Link, closed};
 use crate::proto::path;
 use crate::proto::watch::{EventKind, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching};
 
@@ -25,9 +27,9 @@ pub(crate) struct News {
 struct Desk {
     /// Where questions go while there is a stream.
     outbox: Option<mpsc::UnboundedSender<WatchRequest>>,
-    /// Which stream that is, and the way it goes.
+    /// Which stream that is, and the way it went: the member, and the connection to it.
     stream: u64,
-    way: (usize, usize),
+    way: (usize, u64),
     bells: HashMap<i64, Bell>,
     by_range: HashMap<Range, i64>,
     /// The last id that was given out. Never used again, not even on another stream.
@@ -59,7 +61,25 @@ pub(crate) struct Heard {
 pub(crate) struct Ear {
     desk: Arc<Mutex<Desk>>,
     id: i64,
-    pub(crate) heard: watch::Receiver<Heard>,
+    range: Range,
+    heard: watch::Receiver<Heard>,
+}
+
+impl Ear {
+    /// Does it listen to that?
+    pub(crate) fn is_for(&self, awaited: &Awaited) -> bool {
+        self.range.0 == awaited.key && self.range.1 == awaited.range_end
+    }
+
+    pub(crate) fn hearing(&self) -> watch::Receiver<Heard> {
+        self.heard.clone()
+    }
+}
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ear").field("heard", &*self.heard.borrow()).finish_non_exhaustive()
+    }
 }
 
 impl News {
@@ -70,11 +90,11 @@ impl News {
     /// Listens to a key, or with an end to a range of keys. Those who listen to the same share one watch.
     pub(crate) fn listen(&self, key: &[u8], range_end: &[u8]) -> Result<Ear> {
         if self.link.is_closed() {
-            return Err(Error::new(ErrorKind::Closed, "the store has been closed"));
+            return Err(closed());
         }
         let range = (key.to_vec(), range_end.to_vec());
         let mut desk = lock(&self.desk);
-        // A member that others had to answer for may be silent for long: its stream is left, too.
+        // A member, or a connection, that was found silent may be so for long: its stream is left, too.
         let way = self.link.way();
         if desk.way != way || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
             desk.end();
@@ -88,7 +108,7 @@ impl News {
             && let Some(bell) = desk.bells.get_mut(&id)
         {
             bell.listeners += 1;
-            return Ok(Ear { desk: self.desk.clone(), id, heard: bell.heard.subscribe() });
+            return Ok(Ear { desk: self.desk.clone(), id, range, heard: bell.heard.subscribe() });
         }
         desk.last += 1;
         let id = desk.last;
@@ -97,8 +117,8 @@ impl News {
             WatchCreateRequest { key: range.0.clone(), range_end: range.1.clone(), start_revision: 0, watch_id: id };
         desk.say(Watching::Create(create));
         desk.by_range.insert(range.clone(), id);
-        desk.bells.insert(id, Bell { range, heard: sender, listeners: 1 });
-        Ok(Ear { desk: self.desk.clone(), id, heard })
+        desk.bells.insert(id, Bell { range: range.clone(), heard: sender, listeners: 1 });
+        Ok(Ear { desk: self.desk.clone(), id, range, heard })
     }
 
     /// Nobody is told anything any more.

@@ -57,7 +57,7 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub(crate) async fn dial(options: &Options, endpoint: &Endpoint) -> Result<Self> {
         let said = wire::Said::default();
-        let stream = wire::connect(endpoint, options.tls.as_ref(), &said).await?;
+        let stream = wire::connect(endpoint, options.tls.as_ref(), &["h2"], &said).await?;
         let broken = |error: hyper::Error| {
             let refused = said.get().cloned();
             refused.unwrap_or_else(|| trouble::unreachable(endpoint, std::io::Error::other(error)))

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::store::{Held, Renewal};
-use lockkeeper_core::time::Clock;
 use lockkeeper_core::{Error, Result, Verdict};
 
 use crate::keys;
@@ -56,7 +55,10 @@ impl Etcd {
 
     /// The lease that a hold hangs on; `None` if it is no hold.
     async fn lease_of(&self, held: &Held) -> Result<Option<Arc<Session>>> {
-        if let Some(known) = self.claims.get(held.id) {
+        if self.claims.is_swept(&held.lock, held.id) {
+            return Ok(None);
+        }
+        if let Some(known) = self.claims.goes_on(&held.lock, held.id, held.lease) {
             // One that was told to wait has not been told anything else since.
             return Ok(known.session.filter(|_| known.waits_for.is_none()));
         }
@@ -87,7 +89,6 @@ impl Etcd {
         kept: &HashMap<i64, KeptAlive>,
         term: u64,
     ) -> Result<Renewal> {
-        let Held { lock, id, lease } = hold.held;
         let (Some(session), Some(kv)) = (&hold.session, kv) else { return Ok(Renewal::Gone) };
         // Broken, or written over: not ours any more.
         if kv.lease != session.id || Record::read(&kv.value).is_none_or(|record| record.left) {
@@ -97,13 +98,9 @@ impl Etcd {
             return Err(Error::unanswered("the leader changed while leases were kept alive"));
         };
         let mut length = kept.length();
-        if length < *lease {
+        if length < hold.held.lease {
             length = self.lengthen(&kv, hold.held).await?;
         }
-        self.claims.change(*id, |known| {
-            known.until = session.shared.then(|| Clock::system().now() + *lease);
-        });
-        tracing::trace!(target: "lockkeeper", name = %lock, ?length, "a hold was renewed");
         Ok(Renewal::Renewed { lease: length })
     }
 
@@ -116,7 +113,7 @@ impl Etcd {
         if !answer.succeeded {
             return Err(Error::unanswered("the claim was changed while it was renewed"));
         }
-        self.claims.change(held.id, |known| known.session = Some(session.clone()));
+        self.claims.change(&held.lock, held.id, |known| known.session = Some(session.clone()));
         Ok(session.length)
     }
 }

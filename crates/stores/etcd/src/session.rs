@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use lockkeeper_core::time::{Clock, Moment};
 use lockkeeper_core::{ClaimId, Error, Result};
 
@@ -20,6 +20,10 @@ use crate::proto::lease::{
 };
 use crate::proto::path;
 use crate::trouble;
+
+/// How many leases are kept alive one after the other, and how many such rows at once.
+const LEASES_ON_A_STREAM: usize = 8;
+const STREAMS: usize = 32;
 
 /// One lease at the cluster.
 #[derive(Debug)]
@@ -32,6 +36,17 @@ pub(crate) struct Session {
     /// Until when it surely lasts.
     until: AtomicU64,
     over: AtomicBool,
+    /// Somebody is keeping it alive.
+    busy: AtomicBool,
+}
+
+/// While this is there, nobody else keeps the lease alive unless it is urgent.
+pub(crate) struct Refreshing<'a>(&'a Session);
+
+impl Drop for Refreshing<'_> {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::SeqCst);
+    }
 }
 
 /// That a lease was kept alive, if the term is still the same when a majority has been asked.
@@ -60,14 +75,21 @@ impl Session {
             return Err(trouble::garbled("a lease without a length"));
         }
         let until = AtomicU64::new((sent + length).as_nanos());
-        Ok(Arc::new(Self { id: question.id, length, shared, until, over: AtomicBool::new(false) }))
+        Ok(Arc::new(Self {
+            id: question.id,
+            length,
+            shared,
+            until,
+            over: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+        }))
     }
 
     /// A lease that somebody else made, or this client long ago, of which nothing is known but that it is there. Others
     /// may hang on it, too.
     pub(crate) fn of_another(id: i64) -> Arc<Self> {
         let (length, until) = (Duration::ZERO, AtomicU64::new(0));
-        Arc::new(Self { id, length, shared: true, until, over: AtomicBool::new(false) })
+        Arc::new(Self { id, length, shared: true, until, over: AtomicBool::new(false), busy: AtomicBool::new(false) })
     }
 
     /// What surely is left of it.
@@ -81,6 +103,12 @@ impl Session {
     /// Should it be kept alive before it is relied on? One of unknown length always.
     pub(crate) fn is_due(&self) -> bool {
         self.length.is_zero() || self.left() < self.length * 2 / 3
+    }
+
+    /// The right to keep it alive; `None` while another does and there is time.
+    pub(crate) fn refreshing(&self) -> Option<Refreshing<'_>> {
+        let busy = self.busy.swap(true, Ordering::SeqCst);
+        (!busy || self.length.is_zero() || self.left() < self.length / 3).then_some(Refreshing(self))
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -124,8 +152,19 @@ impl KeptAlive {
     }
 }
 
-/// Keeps leases alive, all by one question; answers in the order asked.
+/// Keeps leases alive; answers in the order asked. A server does one after the other on a stream, and asks the leader for
+/// each, so many leases are many streams.
 pub(crate) async fn keep_alive(link: &Link, leases: &[i64], silence: Duration) -> Result<Vec<KeptAlive>> {
+    if leases.len() <= LEASES_ON_A_STREAM {
+        return keep_piece_alive(link, leases, silence).await;
+    }
+    let pieces: Vec<_> =
+        leases.chunks(LEASES_ON_A_STREAM).map(|piece| keep_piece_alive(link, piece, silence)).collect();
+    let kept: Vec<Vec<KeptAlive>> = stream::iter(pieces).buffered(STREAMS).try_collect().await?;
+    Ok(kept.concat())
+}
+
+async fn keep_piece_alive(link: &Link, leases: &[i64], silence: Duration) -> Result<Vec<KeptAlive>> {
     let told = link.in_turn(silence, |at| async move {
         let sent = Clock::system().now();
         let questions: Vec<_> = leases.iter().map(|id| LeaseKeepAliveRequest { id: *id }).collect();

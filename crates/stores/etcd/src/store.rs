@@ -9,23 +9,27 @@ use lockkeeper_core::store::{
     Expiry, Held, Keep, Left, LockView, Order, Page, Profile, Renewal, Reply, Sharing, Standing, Store, StoreTime,
     Survives, Tokens, Waiter, Wake,
 };
-use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Name, Result, limits};
+use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Result, limits};
+use tokio_util::task::TaskTracker;
 
-use crate::claims::{Awaited, Claims};
+use crate::claims::{Claims, Known};
 use crate::link::Link;
-use crate::news::News;
+use crate::news::{Heard, News};
 use crate::options::Options;
 use crate::proto::cluster::{MemberListRequest, MemberListResponse};
 use crate::proto::{RangeRequest, RangeResponse, path};
 use crate::session::Session;
-use crate::{cells, keys, look, txn};
+use crate::{cells, keys, look};
 
 /// The shortest lease that a server with the usual election time gives.
 const LEASE_MIN: Duration = Duration::from_secs(2);
 /// Leases last whole seconds, are looked over every half, and a new leader begins all of them anew.
-const LATE: Duration = Duration::from_secs(3);
+pub(crate) const LATE: Duration = Duration::from_secs(3);
 /// How long after a stream of news broke the next one is opened.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long leases that are being ended are waited for when the store is closed; they run out by themselves.
+const ENDING_TAKES: Duration = Duration::from_secs(1);
 
 /// Locks on an etcd cluster.
 ///
@@ -43,6 +47,8 @@ pub struct Etcd {
     shared: Mutex<Option<Arc<Session>>>,
     /// Held while that is made, so that many who come make one.
     pub(crate) granting: tokio::sync::Mutex<()>,
+    /// Leases that are being ended.
+    pub(crate) endings: TaskTracker,
 }
 
 impl Etcd {
@@ -80,6 +86,7 @@ impl Etcd {
             link,
             shared: Mutex::default(),
             granting: tokio::sync::Mutex::default(),
+            endings: TaskTracker::new(),
         }))
     }
 
@@ -88,54 +95,53 @@ impl Etcd {
     }
 
     /// Waits for news of the one thing that a claim waits for.
-    async fn wait_for(&self, awaited: &Awaited, at_most: Duration) -> Result<()> {
-        let mut ear = self.news.listen(&awaited.key, &awaited.range_end)?;
-        let whole_line = !awaited.range_end.is_empty();
-        let waiting = async {
-            let made = ear.heard.wait_for(|heard| heard.over || heard.since.is_some()).await.map(|heard| *heard);
-            let Ok(made) = made else { return Ok(()) };
-            if made.over {
-                tokio::time::sleep(PAUSE).await;
-                return Ok(());
+    async fn wait_for(&self, lock: &Name, id: ClaimId, known: Known, at_most: Duration) -> Result<()> {
+        let Known { waits_for: Some(awaited), ear, .. } = known else { return Ok(()) };
+        let ear = match ear.filter(|ear| ear.is_for(&awaited)) {
+            Some(ear) => ear,
+            None => {
+                let ear = Arc::new(self.news.listen(&awaited.key, &awaited.range_end)?);
+                self.claims.change(lock, id, |known| known.ear = Some(ear.clone()));
+                ear
             }
-            if made.since.is_some_and(|since| since > awaited.revision) {
-                // Something happened before the watch was there: to the rival?
-                let question =
-                    RangeRequest { range_end: awaited.range_end.clone(), keys_only: true, ..txn::get(&awaited.key) };
-                let answer: RangeResponse = self.link.ask(path::RANGE, &question).await?.answer;
-                let untouched = answer.kvs.iter().all(|kv| kv.mod_revision <= awaited.revision);
-                if whole_line || answer.kvs.is_empty() || !untouched {
-                    return Ok(());
-                }
-            }
-            let news = ear.heard.wait_for(|heard| {
-                let last = if whole_line { heard.last_not_new } else { heard.last };
-                heard.over || last > awaited.revision
-            });
-            // The stream may have ended just now; either way it is time to ask again.
-            let _ = news.await;
-            Ok(())
         };
-        tokio::time::timeout(at_most, waiting).await.unwrap_or(Ok(()))
+        let whole_line = !awaited.range_end.is_empty();
+        let mut hearing = ear.hearing();
+        let waiting = async {
+            // What happened before the watch was there is found by asking again; then it has been there before.
+            let is_news = |heard: &Heard| {
+                let last = if whole_line { heard.last_not_new } else { heard.last };
+                heard.over || last.max(heard.since.unwrap_or(0)) > awaited.revision
+            };
+            let over = hearing.wait_for(is_news).await.map_or(true, |heard| heard.over);
+            if over {
+                self.claims.change(lock, id, |known| known.ear = None);
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        // The time is up, or there are news: either way it is time to ask again.
+        let _ = tokio::time::timeout(at_most, waiting).await;
+        Ok(())
     }
 
     /// Waits for any change of the line.
     async fn observe(&self, lock: &Name, seen: u64, at_most: Duration) -> Result<()> {
         let key = keys::line(lock);
-        let mut ear = self.news.listen(&key, &keys::end_of(&key))?;
+        let ear = self.news.listen(&key, &keys::end_of(&key))?;
+        let mut hearing = ear.hearing();
         let waiting = async {
-            let made = ear.heard.wait_for(|heard| heard.over || heard.since.is_some()).await.map(|heard| heard.over);
+            let made = hearing.wait_for(|heard| heard.over || heard.since.is_some()).await.map(|heard| heard.over);
             if !matches!(made, Ok(false)) {
                 tokio::time::sleep(PAUSE).await;
                 return Ok(());
             }
             loop {
-                let before = ear.heard.borrow_and_update().last;
+                let before = hearing.borrow_and_update().last;
                 let line = look::line(&self.link, lock).await?;
                 if line.as_ref().map_or(0, LockView::fingerprint) != seen {
                     return Ok(());
                 }
-                match ear.heard.wait_for(|heard| heard.over || heard.last > before).await {
+                match hearing.wait_for(|heard| heard.over || heard.last > before).await {
                     Ok(heard) if !heard.over => {}
                     _ => return Ok(()),
                 }
@@ -159,7 +165,11 @@ impl Store for Etcd {
     fn enter<'a>(&'a self, lock: &'a Name, claim: &'a Claim) -> Reply<'a, Standing> {
         Box::pin(async move {
             claim.check(self.profile.lease_min, self.profile.lease_max)?;
-            self.enter_line(lock, claim).await
+            let standing = self.enter_line(lock, claim).await;
+            if standing.as_ref().is_err_and(|error| error.effect() == Effect::None) {
+                self.did_not_come(lock, claim.id);
+            }
+            standing
         })
     }
 
@@ -167,8 +177,8 @@ impl Store for Etcd {
         Box::pin(async move {
             match waiter {
                 Waiter::Claim { id, .. } => {
-                    if let Some(awaited) = self.claims.get(id).and_then(|known| known.waits_for) {
-                        self.wait_for(&awaited, at_most).await?;
+                    if let Some(known) = self.claims.get(lock, id) {
+                        self.wait_for(lock, id, known, at_most).await?;
                     }
                 }
                 Waiter::Observer { seen } => self.observe(lock, seen, at_most).await?,
@@ -210,6 +220,8 @@ impl Store for Etcd {
             {
                 tracing::debug!(target: "lockkeeper", %error, "the lease was not ended; it runs out by itself");
             }
+            self.endings.close();
+            let _ = tokio::time::timeout(ENDING_TAKES, self.endings.wait()).await;
             self.news.close();
             self.link.close();
             self.renewals.close();
@@ -218,7 +230,7 @@ impl Store for Etcd {
     }
 }
 
-fn profile(voters: usize) -> Profile {
+pub(crate) fn profile(voters: usize) -> Profile {
     Profile {
         scheme: "etcd",
         order: Order::Fifo,

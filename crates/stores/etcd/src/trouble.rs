@@ -33,6 +33,12 @@ pub(crate) fn needs_no_badge(status: &Status) -> bool {
     status.message().contains("authentication is not enabled")
 }
 
+/// Did it not let us in, or not allow it?
+pub(crate) fn is_refusal(status: &Status) -> bool {
+    let refused = Endpoint { host: String::new(), port: 0 };
+    self::refused(&refused, status).kind() == ErrorKind::Denied
+}
+
 /// The server was not reached: nothing was sent.
 pub(crate) fn unreachable(endpoint: &Endpoint, error: std::io::Error) -> Error {
     let why = format!("the etcd server at {endpoint} could not be reached: {error}");

@@ -21,18 +21,24 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// What TLS had to say about the end of a connection, if it had.
 pub(crate) type Said = Arc<OnceLock<Error>>;
 
-pub(crate) async fn connect(endpoint: &Endpoint, tls: Option<&Tls>, said: &Said) -> Result<Box<dyn Stream>> {
+/// Connects; `protocols` is what is offered to be spoken inside of TLS.
+pub(crate) async fn connect(
+    endpoint: &Endpoint,
+    tls: Option<&Tls>,
+    protocols: &[&str],
+    said: &Said,
+) -> Result<Box<dyn Stream>> {
     let unreachable = |error: std::io::Error| trouble::unreachable(endpoint, error);
     let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(unreachable)?;
     stream.set_nodelay(true).map_err(unreachable)?;
     match tls {
         None => Ok(Box::new(stream)),
-        Some(tls) => over_tls(endpoint, stream, tls, said).await,
+        Some(tls) => over_tls(endpoint, stream, tls, protocols, said).await,
     }
 }
 
 #[cfg(not(feature = "tls"))]
-async fn over_tls(_: &Endpoint, _: TcpStream, _: &Tls, _: &Said) -> Result<Box<dyn Stream>> {
+async fn over_tls(_: &Endpoint, _: TcpStream, _: &Tls, _: &[&str], _: &Said) -> Result<Box<dyn Stream>> {
     use lockkeeper_core::ErrorKind;
     Err(Error::new(ErrorKind::Unsupported, "TLS is not built in")
         .with_hint("build `lockkeeper` with the feature `tls`"))
@@ -55,9 +61,10 @@ mod encrypted {
         endpoint: &Endpoint,
         stream: TcpStream,
         tls: &Tls,
+        protocols: &[&str],
         said: &Said,
     ) -> Result<Box<dyn Stream>> {
-        match lockkeeper_tls::Connector::new(&endpoint.host, tls, &["h2"])?.connect(stream).await {
+        match lockkeeper_tls::Connector::new(&endpoint.host, tls, protocols)?.connect(stream).await {
             Ok(stream) => Ok(Box::new(Noting { stream, endpoint: endpoint.clone(), said: said.clone() })),
             Err(error) => Err(refused(endpoint, &error).unwrap_or_else(|| trouble::unreachable(endpoint, error))),
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use lockkeeper::store::{Page, Store};
 use lockkeeper::{Name, Result};
 
+use super::etcd;
 use super::resp::{Reply, Resp};
 use crate::history::Leftover;
 
@@ -55,9 +56,23 @@ async fn list(store: &dyn Store, under: &str) -> Result<Vec<Leftover>> {
     }
 }
 
+/// What servers of this run's own have besides.
+pub(super) fn of_servers(scheme: &str, ports: &[u16]) -> io::Result<Vec<Leftover>> {
+    match (scheme, ports) {
+        ("redis", [port]) => of_redis(*port),
+        ("etcd", ports) => etcd::left(ports),
+        _ => Err(io::Error::other(format!("nobody knows how to ask a server of `{scheme}`"))),
+    }
+}
+
+/// Does such a server tell who is connected? Of others the proxies before them do.
+pub(super) fn tells_connections(scheme: &str) -> bool {
+    scheme == "redis"
+}
+
 /// What a Redis server of this run's own has besides: keys that nobody needs any more and that never go, subscriptions,
 /// connections.
-pub(super) fn of_redis(port: u16) -> io::Result<Vec<Leftover>> {
+fn of_redis(port: u16) -> io::Result<Vec<Leftover>> {
     let mut server = Resp::to(port)?;
     let mut left = Vec::new();
     let mut cursor = None;

@@ -1,9 +1,10 @@
-//! The store under test, and everything of it that can be hurt: servers that this run started, and the proxy in front.
+//! The store under test, and everything of it that can be hurt: servers that this run started, and a proxy before each.
 //!
 //! Surprise: workers reach a server by the proxy even where nothing is to be done to connections, so that figures of runs
 //! with different faults can be compared.
 
 mod clocks;
+pub(crate) mod etcd;
 mod leftovers;
 pub(crate) mod resp;
 #[cfg(test)]
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use lockkeeper::store::{Order, StoreTime, Survives, Tokens, Wake};
 use lockkeeper::time::Clock;
-use lockkeeper_rig::{Proxy, Server, Trouble};
+use lockkeeper_rig::{Cluster, Proxy, Server, Trouble};
 
 pub use self::clocks::Clocks;
 use crate::history::{Clutter, Fault};
@@ -35,29 +36,39 @@ pub struct Arena {
     /// Past the proxy. It may have a password in it.
     url: String,
     worker_url: String,
-    proxy: Option<Proxy>,
-    server: Option<Server>,
+    /// One before each member.
+    proxies: Vec<Proxy>,
+    servers: Option<Cluster>,
     clocks: Option<Clocks>,
 }
 
 impl Arena {
     /// Starts the store that the table of targets has under this name, or takes the one at this address, and puts a proxy
-    /// in front of it where it is reached by TCP. Refuses a nemesis that would hurt what it did not start.
+    /// in front of each of its members where it is reached by TCP. Refuses a nemesis that would hurt what it did not start.
     pub fn start(target: &str, nemesis: &[Nemesis], folder: &Path) -> Result<Self, Trouble> {
         let known = Target::named(target);
         let facts = known.map_or_else(|| Facts::of_address(target), |known| Ok(known.facts()))?;
         nemesis.iter().try_for_each(|nemesis| facts.allow(*nemesis))?;
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let server = known.and_then(|known| known.server).map(Server::named).transpose()?;
+        let servers = known.and_then(|known| known.server).map(Cluster::named).transpose()?;
         let url = match known {
-            Some(known) => address(known, server.as_ref(), &folder)?,
+            Some(known) => address(known, servers.as_ref(), &folder)?,
             None => target.to_owned(),
         };
-        let proxy = facts.by_tcp.then(|| before(&url, &facts)).transpose()?;
-        let worker_url = proxy.as_ref().and_then(|proxy| targets::by_way_of(&url, proxy.port()));
+        let proxies = if facts.by_tcp { before(&url, &facts)? } else { Vec::new() };
+        let ports: Vec<u16> = proxies.iter().map(Proxy::port).collect();
+        let worker_url = facts.by_tcp.then(|| targets::by_way_of(&url, &ports)).flatten();
         let clocks = nemesis.contains(&Nemesis::StepClient).then(|| Clocks::new(&folder)).transpose()?;
         let durable = known.map(|known| known.durable);
-        Ok(Self { facts, durable, worker_url: worker_url.unwrap_or_else(|| url.clone()), url, proxy, server, clocks })
+        Ok(Self {
+            facts,
+            durable,
+            worker_url: worker_url.unwrap_or_else(|| url.clone()),
+            url,
+            proxies,
+            servers,
+            clocks,
+        })
     }
 
     /// The target as the plan has it, and as people may read it: without a password.
@@ -65,7 +76,7 @@ impl Arena {
         &self.facts.shown
     }
 
-    /// The address that workers use, through the proxy. It may have a password in it: for the environment of a worker.
+    /// The address that workers use, through the proxies. It may have a password in it: for the environment of a worker.
     pub fn worker_url(&self) -> String {
         self.worker_url.clone()
     }
@@ -96,8 +107,10 @@ impl Arena {
             has_time: profile.time == StoreTime::Store,
             expiry_slack_ms: u64::try_from(profile.late.as_millis()).unwrap_or(u64::MAX),
             durable: self.durable.unwrap_or(profile.survives != Survives::Nothing),
+            quorum: profile.survives == Survives::Quorum,
+            lease_min_ms: u64::try_from(profile.lease_min.as_millis()).unwrap_or(u64::MAX),
         };
-        let version = self.server.as_ref().and_then(|server| server.entry().ok()).map(|entry| entry.version);
+        let version = self.servers.as_ref().and_then(|servers| servers.entry().ok()).map(|entry| entry.version);
         Ok((promised, version.filter(|version| !version.is_empty())))
     }
 
@@ -123,10 +136,9 @@ impl Arena {
         self.battle(workers, ended, note).fight(plan)
     }
 
-    /// Past the proxy.
-    #[cfg(test)]
-    pub(crate) fn server_port(&self) -> Option<u16> {
-        self.server.as_ref().map(Server::port)
+    /// The ports of the servers that this run started, past the proxies.
+    pub(crate) fn server_ports(&self) -> Vec<u16> {
+        self.servers.iter().flat_map(Cluster::members).map(Server::port).collect()
     }
 
     pub(crate) fn battle<'a>(
@@ -135,7 +147,7 @@ impl Arena {
         ended: &'a dyn Fn() -> bool,
         note: &'a mut dyn FnMut(Fault),
     ) -> Battle<'a> {
-        Battle::new(self.server.as_mut(), self.proxy.as_ref(), workers, ended, note)
+        Battle::new(self.servers.as_mut(), &self.proxies, workers, ended, note)
     }
 
     /// What is left at the store now that all workers have gone. Looks until nothing is, or until all leases of the run
@@ -159,12 +171,16 @@ impl Arena {
     async fn look(&self, under: &str) -> Clutter {
         let mut clutter = Clutter { unseen: self.hidden(), ..Clutter::default() };
         // First, because whoever looks at the lines is a client too, and its connection needs a moment to go.
-        if let (Some(server), "redis") = (&self.server, self.facts.scheme.as_str()) {
-            let port = server.port();
-            let seen = tokio::task::spawn_blocking(move || leftovers::of_redis(port)).await;
+        if self.facts.started {
+            let (ports, scheme) = (self.server_ports(), self.facts.scheme.clone());
+            let seen = tokio::task::spawn_blocking(move || leftovers::of_servers(&scheme, &ports)).await;
             match seen.unwrap_or_else(|broken| Err(std::io::Error::other(broken))) {
                 Ok(left) => clutter.left = left,
                 Err(error) => clutter.unseen.push(format!("keys, subscriptions and connections: {error}")),
+            }
+            let open: u64 = self.proxies.iter().map(|proxy| proxy.counts().open).sum();
+            if open > 0 && !leftovers::tells_connections(&self.facts.scheme) {
+                clutter.left.push(leftovers::leftover("connection", format!("{open} through the proxies")));
             }
         }
         match leftovers::claims(&self.url, under).await {
@@ -197,9 +213,9 @@ impl Drop for Arena {
 }
 
 /// The address of a target of the table.
-fn address(target: &Target, server: Option<&Server>, folder: &Path) -> Result<String, Trouble> {
-    if let Some(server) = server {
-        return Ok(target.url.replace("{server}", &server.url()));
+fn address(target: &Target, servers: Option<&Cluster>, folder: &Path) -> Result<String, Trouble> {
+    if let Some(servers) = servers {
+        return Ok(target.url.replace("{server}", &servers.url()));
     }
     let store: PathBuf = folder.join("store");
     std::fs::create_dir_all(&store).map_err(|e| Trouble::new(format!("cannot make {}: {e}", store.display())))?;
@@ -215,10 +231,10 @@ fn encoded(path: &str) -> String {
     path.replace('%', "%25").replace('?', "%3F")
 }
 
-fn before(url: &str, facts: &Facts) -> Result<Proxy, Trouble> {
-    let (host, port) = targets::host_and_port(url).ok_or_else(|| {
+fn before(url: &str, facts: &Facts) -> Result<Vec<Proxy>, Trouble> {
+    let hosts = targets::hosts_and_ports(url).ok_or_else(|| {
         Trouble::new(format!("the host and the port of `{}` cannot be read", facts.shown))
             .hint("write it like `redis://127.0.0.1:6379`")
     })?;
-    Proxy::before(&host, port)
+    hosts.iter().map(|(host, port)| Proxy::before(host, *port)).collect()
 }

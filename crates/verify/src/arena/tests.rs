@@ -6,6 +6,7 @@ use lockkeeper::Keeper;
 
 use super::resp::{Reply, Resp};
 use super::*;
+use crate::history::Leftover;
 use crate::nemesis::tests::{plan, servers_wanted};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -78,7 +79,7 @@ async fn what_a_redis_has_left_is_found() {
     }
     let folder = tempfile::tempdir().unwrap();
     let arena = Arena::start("redis", &[Nemesis::Cut, Nemesis::KillStore], folder.path()).unwrap();
-    let port = arena.server.as_ref().unwrap().port();
+    let port = arena.server_ports()[0];
     assert!(!arena.worker_url().contains(&port.to_string()), "workers go by the proxy");
     let (promised, version) = arena.promised().await.unwrap();
     assert!(promised.push && !promised.durable && version.is_some(), "{promised:?}");
@@ -105,6 +106,37 @@ async fn what_a_redis_has_left_is_found() {
 }
 
 #[tokio::test]
+async fn what_a_cluster_has_left_is_found_and_wiped() {
+    if !servers_wanted() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arena = Arena::start("etcd-3", &[Nemesis::Cut, Nemesis::KillStore], folder.path()).unwrap();
+    let ports = arena.server_ports();
+    assert_eq!((ports.len(), arena.proxies.len()), (3, 3));
+    assert!(ports.iter().all(|port| !arena.worker_url().contains(&port.to_string())), "workers go by the proxies");
+    let (promised, version) = arena.promised().await.unwrap();
+    assert!(promised.quorum && promised.durable && promised.lease_min_ms == 2_000, "{promised:?}");
+    assert!(version.is_some());
+    let keeper = Keeper::connect(&arena.worker_url()).await.unwrap();
+    let hold = keeper.mutex(&format!("verify/{}/a", short().seed)).lock().await.unwrap();
+    let cell = keeper.cell(&format!("verify/{}/kept", short().seed));
+    cell.keep(Duration::from_secs(60)).put(b"1").await.unwrap();
+    let found = sorts(&arena.after(&short()).await).join(" ");
+    assert_eq!(found, "key connection claim", "the claim by its key and by its line, and our connection");
+    hold.release().await.unwrap();
+    keeper.close().await.unwrap();
+    drop(keeper);
+    let clutter = arena.after(&short()).await;
+    assert!(clutter.left.is_empty() && clutter.unseen.is_empty(), "a cell that forgets itself may stay: {clutter:?}");
+    let put = lockkeeper_rig::ask_etcd(ports[1], "/v3/kv/put", r#"{"key":"YWJj","value":"MQ=="}"#);
+    assert!(put.is_some());
+    assert_eq!(arena.after(&short()).await.left, [Leftover { what: "key".to_owned(), name: "abc".to_owned() }]);
+    etcd::wipe(&ports).unwrap();
+    assert!(arena.after(&short()).await.left.is_empty());
+}
+
+#[tokio::test]
 async fn a_server_of_somebody_else_is_reached_by_a_proxy_and_left_alone() {
     if !servers_wanted() {
         return;
@@ -116,7 +148,7 @@ async fn a_server_of_somebody_else_is_reached_by_a_proxy_and_left_alone() {
     assert!(arena.target().contains(lockkeeper_rig::REDIS_USER));
     let keeper = Keeper::connect(&arena.worker_url()).await.unwrap();
     keeper.mutex("verify/7/a").lock().await.unwrap().release().await.unwrap();
-    assert!(arena.proxy.as_ref().unwrap().counts().accepted > 0);
+    assert!(arena.proxies[0].counts().accepted > 0);
     let clutter = arena.after(&short()).await;
     assert!(clutter.left.is_empty() && clutter.unseen.len() == 1, "{clutter:?}");
     drop(arena);

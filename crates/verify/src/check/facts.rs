@@ -104,6 +104,8 @@ impl LifeFacts {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hurt {
     pub(super) from: At,
+    /// When it was done; the same where that takes no time.
+    pub(super) done: At,
     /// When it was whole again; the end of everything if that was not written down.
     pub(super) to: At,
     pub(super) nemesis: Nemesis,
@@ -349,11 +351,12 @@ fn hurts(faults: &[Fault]) -> (HashMap<Life, Vec<Hurt>>, Vec<Hurt>) {
         .collect();
     let (mut workers, mut all): (HashMap<Life, Vec<Hurt>>, _) = (HashMap::new(), Vec::new());
     for fault in faults {
-        let Fault::Hurt { at, id, nemesis, on } = fault else { continue };
+        let Fault::Hurt { at, done, id, nemesis, on } = fault else { continue };
         let is_a_kill = matches!(nemesis, Nemesis::KillWorker | Nemesis::KillHolder);
         // Somebody who was killed needs no healing, so nobody may have written that down.
         let never = if is_a_kill { *at } else { At::MAX };
-        let hurt = Hurt { from: *at, to: healed.get(id).copied().unwrap_or(never), nemesis: *nemesis };
+        let (done, to) = (done.unwrap_or(*at), healed.get(id).copied().unwrap_or(never));
+        let hurt = Hurt { from: *at, done, to, nemesis: *nemesis };
         if let On::Worker { life } = on {
             workers.entry(*life).or_default().push(hurt);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answers;
 use super::facts::{Facts, MS};
+use super::recovery;
 use super::spans::Spans;
 use super::stuck;
 use crate::history::{At, By};
@@ -24,6 +25,7 @@ pub(super) fn figures(facts: &Facts<'_>) -> Figures {
         wait_p99_us: share_of(&waits, 99) / 1_000,
         push_share: push_share(facts, &Spans::default()).map(|(share, _)| share),
         fairness: jain(&by_worker(facts)),
+        recovery: recovery::recovery(facts),
     }
 }
 

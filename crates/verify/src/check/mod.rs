@@ -13,6 +13,7 @@ mod figures;
 mod linear;
 mod look;
 mod mutex_line;
+mod recovery;
 mod registers;
 mod spans;
 mod stuck;
@@ -54,6 +55,7 @@ const CHECKS: &[Check] = &[
     ("cells-are-linearizable", Asks::Cells, cells::cells_are_linearizable),
     ("counters-are-linearizable", Asks::Cells, cells::counters_are_linearizable),
     ("nobody-is-stuck", Asks::Promptness, stuck::nobody_is_stuck),
+    ("recovers-in-time", Asks::Promptness, recovery::recovers_in_time),
     ("nothing-is-left", Asks::Promptness, answers::nothing_is_left),
     ("holds-last", Asks::Belief, answers::holds_last),
     ("everybody-is-answered", Asks::Soundness, answers::everybody_is_answered),

@@ -23,6 +23,7 @@ pub(crate) fn a_plan() -> Plan {
         lease_ms: 2_000,
         delay_ms: 0,
         think_us: 1_000,
+        every_ms: None,
         mutant: None,
         store: Promised {
             scheme: "redis".to_owned(),
@@ -32,6 +33,8 @@ pub(crate) fn a_plan() -> Plan {
             has_time: true,
             expiry_slack_ms: 0,
             durable: true,
+            quorum: false,
+            lease_min_ms: 100,
         },
         made_of: MadeOf { lockkeeper: "0.1.0".to_owned(), commit: None, server: None, began: String::new() },
     }
@@ -212,7 +215,7 @@ impl Sketch {
 
     fn hurt_on(&mut self, nemesis: Nemesis, on: On, from: At, to: At) {
         let id = self.history.faults.len() as u64;
-        self.history.faults.push(Fault::Hurt { at: from * MS, id, nemesis, on });
+        self.history.faults.push(Fault::Hurt { at: from * MS, done: None, id, nemesis, on });
         self.history.faults.push(Fault::Healed { at: to * MS, id });
         if !self.history.plan.nemesis.contains(&nemesis) {
             self.history.plan.nemesis.push(nemesis);

@@ -338,6 +338,9 @@ pub enum Fault {
     Hurt {
         /// Noted before it was done.
         at: At,
+        /// Noted after it was done, where that takes a while.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<At>,
         /// Which one, in order.
         id: u64,
         /// What is done.

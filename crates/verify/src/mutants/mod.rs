@@ -172,6 +172,7 @@ fn plan(task: Task, number: u64) -> Plan {
         lease_ms: setup.lease_ms,
         delay_ms: 0,
         think_us: setup.think_us,
+        every_ms: None,
         mutant: match task {
             Task::Bug(row) => Some(row.mutant.name().to_owned()),
             Task::Sound(_) | Task::NoLock => None,

@@ -8,10 +8,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lockkeeper::time::Clock;
-use lockkeeper_rig::{Proxy, Server, Trouble, Way};
+use lockkeeper_rig::{Cluster, Proxy, Server, Trouble, Way};
 
 use super::schedule::{Deed, Schedule};
 use super::{Workers, word};
+use crate::arena::etcd;
 use crate::arena::resp::Resp;
 use crate::history::{Fault, Life, On};
 use crate::plan::{Nemesis, Plan};
@@ -36,8 +37,8 @@ const LONGER_AT_MOST: Duration = Duration::from_secs(10);
 
 /// The nemesis at work: what it may hurt, and whom it tells.
 pub(crate) struct Battle<'a> {
-    server: Option<&'a mut Server>,
-    proxy: Option<&'a Proxy>,
+    servers: Option<&'a mut Cluster>,
+    proxies: &'a [Proxy],
     workers: &'a dyn Workers,
     ended: &'a dyn Fn() -> bool,
     note: &'a mut dyn FnMut(Fault),
@@ -47,24 +48,28 @@ pub(crate) struct Battle<'a> {
 
 impl<'a> Battle<'a> {
     pub(crate) fn new(
-        server: Option<&'a mut Server>,
-        proxy: Option<&'a Proxy>,
+        servers: Option<&'a mut Cluster>,
+        proxies: &'a [Proxy],
         workers: &'a dyn Workers,
         ended: &'a dyn Fn() -> bool,
         note: &'a mut dyn FnMut(Fault),
     ) -> Self {
-        Battle { server, proxy, workers, ended, note, id: 0 }
+        Battle { servers, proxies, workers, ended, note, id: 0 }
     }
 
     /// Hurts until the run has ended. Without anything to do it returns at once.
     pub(crate) fn fight(mut self, plan: &Plan) -> Result<(), Trouble> {
-        let schedule = Schedule::new(plan.seed, &plan.nemesis, Duration::from_millis(plan.lease_ms));
+        let every = plan.every_ms.map(Duration::from_millis);
+        let schedule = Schedule::new(plan.seed, &plan.nemesis, Duration::from_millis(plan.lease_ms), every);
         // A long run has longer calms too: what is got outside of the faults is measured in them.
         let longer = Duration::from_millis(plan.for_ms.saturating_sub(SHORT_RUN_MS) / 4).min(LONGER_AT_MOST);
+        let mut began = Instant::now();
         for act in schedule {
-            if !self.rest(act.calm + longer) {
+            let calm = every.map_or(act.calm + longer, |every| every.saturating_sub(began.elapsed()));
+            if !self.rest(calm) {
                 break;
             }
+            began = Instant::now();
             self.act(&act.deed)?;
         }
         Ok(())
@@ -147,7 +152,7 @@ impl<'a> Battle<'a> {
 
     fn hit_holder(&mut self, deed: &Deed, hit: impl FnOnce(&Self, Life)) {
         let Some((at, life)) = self.seize_holder() else { return };
-        (self.note)(Fault::Hurt { at, id: self.id, nemesis: deed.nemesis(), on: On::Worker { life } });
+        (self.note)(Fault::Hurt { at, done: None, id: self.id, nemesis: deed.nemesis(), on: On::Worker { life } });
         hit(self, life);
         self.healed();
     }
@@ -156,7 +161,8 @@ impl<'a> Battle<'a> {
     fn hurt<T>(&mut self, deed: &Deed, on: On, hurt: impl FnOnce(&mut Self) -> T) -> T {
         let at = now();
         let hurts = hurt(self);
-        (self.note)(Fault::Hurt { at, id: self.id, nemesis: deed.nemesis(), on });
+        let done = Some(now());
+        (self.note)(Fault::Hurt { at, done, id: self.id, nemesis: deed.nemesis(), on });
         hurts
     }
 
@@ -196,15 +202,27 @@ impl<'a> Battle<'a> {
         Ok(())
     }
 
-    fn server(&mut self, nemesis: Nemesis) -> Result<&mut Server, Trouble> {
+    fn servers(&mut self, nemesis: Nemesis) -> Result<&mut Cluster, Trouble> {
         let none = || Trouble::new(format!("`{}`: this run started no server", word(nemesis)));
-        self.server.as_deref_mut().ok_or_else(none)
+        self.servers.as_deref_mut().ok_or_else(none)
+    }
+
+    fn server(&mut self, deed: &Deed, node: u32) -> Result<&mut Server, Trouble> {
+        Ok(self.servers(deed.nemesis())?.member(node as usize))
+    }
+
+    /// The one that is worth hurting: of a cluster the leader, as it has most to lose.
+    fn victim(&mut self, deed: &Deed) -> Result<u32, Trouble> {
+        let servers = self.servers(deed.nemesis())?;
+        let leader = if servers.members().len() > 1 { servers.leader()? } else { 0 };
+        u32::try_from(leader).map_err(|e| Trouble::new(e.to_string()))
     }
 
     fn kill_store(&mut self, deed: &Deed, down: Duration) -> Result<(), Trouble> {
-        self.hurt(deed, On::Node { node: 0 }, |it| it.server(deed.nemesis())?.kill())?;
+        let node = self.victim(deed)?;
+        self.hurt(deed, On::Node { node }, |it| it.server(deed, node)?.kill())?;
         self.rest(down);
-        let server = self.server(deed.nemesis())?;
+        let server = self.server(deed, node)?;
         let mut started = server.restart();
         for _ in 1..RESTARTS {
             if started.is_err() {
@@ -218,32 +236,36 @@ impl<'a> Battle<'a> {
     }
 
     fn pause_store(&mut self, deed: &Deed, lasts: Duration) -> Result<(), Trouble> {
-        self.hurt(deed, On::Node { node: 0 }, |it| it.server(deed.nemesis())?.pause())?;
+        let node = self.victim(deed)?;
+        self.hurt(deed, On::Node { node }, |it| it.server(deed, node)?.pause())?;
         self.rest(lasts);
-        self.server(deed.nemesis())?.resume()?;
+        self.server(deed, node)?.resume()?;
         self.healed();
         Ok(())
     }
 
     fn step_store(&mut self, deed: &Deed, steps: &[(&'static str, Duration)]) -> Result<(), Trouble> {
         let Some(((first, lasts), others)) = steps.split_first() else { return Ok(()) };
-        self.hurt(deed, On::Node { node: 0 }, |it| it.server(deed.nemesis())?.step_clock(first))?;
+        self.hurt(deed, On::Node { node: 0 }, |it| it.server(deed, 0)?.step_clock(first))?;
         let mut goes_on = self.rest(*lasts);
         for (step, lasts) in others {
             if goes_on {
-                self.server(deed.nemesis())?.step_clock(step)?;
+                self.server(deed, 0)?.step_clock(step)?;
                 goes_on = self.rest(*lasts);
             }
         }
-        self.server(deed.nemesis())?.step_clock("+0s")?;
+        self.server(deed, 0)?.step_clock("+0s")?;
         self.healed();
         Ok(())
     }
 
     fn wipe_store(&mut self, deed: &Deed, times: u32, apart: Duration) -> Result<(), Trouble> {
-        let port = self.server(deed.nemesis())?.port();
-        let failed = |e| Trouble::new(format!("the server was not wiped: {e}"));
-        let wipe = || Resp::to(port).and_then(|mut server| server.ask(&["FLUSHALL"])).map_err(failed);
+        let ports: Vec<u16> = self.servers(deed.nemesis())?.members().iter().map(Server::port).collect();
+        let is_etcd = self.servers(deed.nemesis())?.url().starts_with("etcd:");
+        let wipe = || {
+            let wiped = if is_etcd { etcd::wipe(&ports) } else { flush(&ports) };
+            wiped.map_err(|e| Trouble::new(format!("the server was not wiped: {e}")))
+        };
         self.hurt(deed, On::Node { node: 0 }, |_| wipe())?;
         for _ in 1..times {
             if !self.rest(apart) {
@@ -255,49 +277,64 @@ impl<'a> Battle<'a> {
         Ok(())
     }
 
+    /// All ways to the store are hurt alike: a client that finds another member by another way would show nothing.
     fn hurt_connections(&mut self, deed: &Deed) -> Result<(), Trouble> {
-        let none = || Trouble::new(format!("`{}`: there is no proxy before this store", word(deed.nemesis())));
-        let proxy = self.proxy.ok_or_else(none)?;
+        let proxies = self.proxies;
+        if proxies.is_empty() {
+            return Err(Trouble::new(format!("`{}`: there is no proxy before this store", word(deed.nemesis()))));
+        }
+        let all = |what: &dyn Fn(&Proxy)| proxies.iter().for_each(what);
         match deed {
             Deed::Cut { shut } => {
                 self.hurt(deed, On::Connections, |_| {
-                    proxy.refuse(!shut.is_zero());
-                    proxy.cut();
+                    all(&|proxy| proxy.refuse(!shut.is_zero()));
+                    all(&|proxy| proxy.cut());
                 });
                 self.rest(*shut);
-                proxy.refuse(false);
+                all(&|proxy| proxy.refuse(false));
             }
             Deed::Delay { there, back, lasts } => {
-                self.hurt(deed, On::Connections, |_| {
-                    proxy.delay(Way::ToServer, *there);
-                    proxy.delay(Way::ToClient, *back);
-                });
+                let delay = |there: Duration, back: Duration| {
+                    all(&|proxy| {
+                        proxy.delay(Way::ToServer, there);
+                        proxy.delay(Way::ToClient, back);
+                    });
+                };
+                self.hurt(deed, On::Connections, |_| delay(*there, *back));
                 self.rest(*lasts);
-                proxy.delay(Way::ToServer, Duration::ZERO);
-                proxy.delay(Way::ToClient, Duration::ZERO);
+                delay(Duration::ZERO, Duration::ZERO);
             }
             Deed::HalfOpen { lasts } => {
-                self.hurt(deed, On::Connections, |_| proxy.freeze());
+                self.hurt(deed, On::Connections, |_| all(&|proxy| proxy.freeze()));
                 self.rest(*lasts);
                 // What is half-open never comes back.
-                proxy.cut();
-                proxy.thaw();
+                all(&|proxy| {
+                    proxy.cut();
+                    proxy.thaw();
+                });
             }
             Deed::LoseReplies { lasts } => {
-                self.hurt(deed, On::Connections, |_| proxy.drop_replies(true));
+                self.hurt(deed, On::Connections, |_| all(&|proxy| proxy.drop_replies(true)));
                 self.rest(*lasts);
                 // A connection that missed a reply would take the next one for it, which no network ever does. So none
                 // of those from now, nor one that is made meanwhile, may see replies again.
-                proxy.refuse(true);
-                proxy.cut();
-                proxy.drop_replies(false);
-                proxy.refuse(false);
+                all(&|proxy| {
+                    proxy.refuse(true);
+                    proxy.cut();
+                    proxy.drop_replies(false);
+                    proxy.refuse(false);
+                });
             }
             _ => {}
         }
         self.healed();
         Ok(())
     }
+}
+
+/// Wipes Redis servers.
+fn flush(ports: &[u16]) -> std::io::Result<()> {
+    ports.iter().try_for_each(|port| Resp::to(*port)?.ask(&["FLUSHALL"]).map(drop))
 }
 
 fn now() -> u64 {

@@ -79,13 +79,15 @@ pub(crate) struct Schedule {
     lots: Rng,
     nemesis: Vec<Nemesis>,
     lease: Duration,
+    /// How far apart they begin, where that is not left to chance.
+    every: Option<Duration>,
     /// How many acts there were.
     drawn: usize,
 }
 
 impl Schedule {
-    pub(crate) fn new(seed: u64, nemesis: &[Nemesis], lease: Duration) -> Schedule {
-        Schedule { lots: Rng::with_seed(seed), nemesis: nemesis.to_vec(), lease, drawn: 0 }
+    pub(crate) fn new(seed: u64, nemesis: &[Nemesis], lease: Duration, every: Option<Duration>) -> Schedule {
+        Schedule { lots: Rng::with_seed(seed), nemesis: nemesis.to_vec(), lease, every, drawn: 0 }
     }
 
     /// Something between these shares of a lease, in percent.
@@ -105,7 +107,11 @@ impl Schedule {
                 let (lot, by) = (self.lots.u64(..), Duration::from_secs(3_600));
                 Deed::StepClient { lot, by, behind: is_other, lasts: self.leases(100, 200) }
             }
-            Nemesis::KillStore if is_other => Deed::KillStore { down: self.leases(10, 150) },
+            Nemesis::KillStore if is_other => {
+                // Where faults are asked for often, the server is up again in time for the next.
+                let most = self.every.map_or(Duration::MAX, |every| every / 2);
+                Deed::KillStore { down: self.leases(10, 150).min(most) }
+            }
             Nemesis::KillStore => Deed::KillStore { down: Duration::ZERO },
             Nemesis::PauseStore => Deed::PauseStore { lasts: self.leases(150, 250) },
             Nemesis::StepStore => {

@@ -39,6 +39,7 @@ pub(crate) fn plan(nemesis: &[Nemesis], lease_ms: u64) -> Plan {
         lease_ms,
         delay_ms: 0,
         think_us: 1_000,
+        every_ms: None,
         mutant: None,
         store: Promised {
             scheme: "sqlite".to_owned(),
@@ -48,6 +49,8 @@ pub(crate) fn plan(nemesis: &[Nemesis], lease_ms: u64) -> Plan {
             has_time: true,
             expiry_slack_ms: 0,
             durable: true,
+            quorum: false,
+            lease_min_ms: 100,
         },
         made_of: MadeOf { lockkeeper: "0".to_owned(), commit: None, server: None, began: "never".to_owned() },
     }
@@ -161,10 +164,10 @@ fn on_a_file() -> (tempfile::TempDir, Arena) {
 #[test]
 fn a_schedule_from_one_seed_is_the_same_twice() {
     let lease = Duration::from_secs(2);
-    let draw = |seed| Schedule::new(seed, &ALL, lease).take(200).collect::<Vec<_>>();
+    let draw = |seed| Schedule::new(seed, &ALL, lease, None).take(200).collect::<Vec<_>>();
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));
-    assert_eq!(Schedule::new(7, &[], lease).next(), None);
+    assert_eq!(Schedule::new(7, &[], lease, None).next(), None);
     for (act, nemesis) in draw(7).iter().zip(ALL.into_iter().cycle()) {
         assert_eq!(act.deed.nemesis(), nemesis, "each in its turn");
         assert!(act.calm > lease && act.calm < 2 * lease + Duration::from_secs(1));
@@ -172,10 +175,21 @@ fn a_schedule_from_one_seed_is_the_same_twice() {
 }
 
 #[test]
+fn where_servers_are_killed_often_they_are_up_again_in_time() {
+    let (lease, every) = (Duration::from_secs(10), Duration::from_secs(3));
+    let downs = Schedule::new(7, &[Nemesis::KillStore], lease, Some(every)).take(40).map(|act| match act.deed {
+        Deed::KillStore { down } => down,
+        other => panic!("{other:?}"),
+    });
+    let downs: Vec<Duration> = downs.collect();
+    assert!(downs.iter().all(|down| *down <= every / 2) && downs.iter().any(|down| !down.is_zero()), "{downs:?}");
+}
+
+#[test]
 fn what_is_stopped_is_stopped_for_longer_than_a_lease_and_all_is_done_in_both_ways() {
     let lease = Duration::from_secs(2);
     let (mut at_once, mut later, mut short, mut long, mut ahead, mut back) = (0, 0, 0, 0, 0, 0);
-    for act in Schedule::new(7, &ALL, lease).take(13 * 20) {
+    for act in Schedule::new(7, &ALL, lease, None).take(13 * 20) {
         match act.deed {
             Deed::PauseWorker { lasts, .. } | Deed::PauseHolder { lasts } | Deed::PauseStore { lasts } => {
                 assert!(lasts > lease && lasts <= lease * 5 / 2);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::text::repeat;
 use super::words::word;
 use crate::history::Guard;
-use crate::judgement::{Judgement, Tally, Updates};
+use crate::judgement::{Judgement, Recovery, Tally, Updates};
 
 /// What `verify` prints as JSON.
 #[derive(Debug, Serialize)]
@@ -28,6 +28,7 @@ pub struct Report {
     lease_ms: u64,
     delay_ms: u64,
     think_us: u64,
+    every_ms: Option<u64>,
     mutant: Option<String>,
     lockkeeper: String,
     commit: Option<String>,
@@ -84,6 +85,8 @@ struct Measured {
     wait_p99_us: u64,
     push_share: Option<f64>,
     fairness: f64,
+    /// From a server's end to the next lock, where servers were killed or stopped.
+    recovery: Option<Recovery>,
 }
 
 /// The judgement as programs read it.
@@ -103,6 +106,7 @@ pub fn report(judgement: &Judgement, folder: &Path) -> Report {
         lease_ms: plan.lease_ms,
         delay_ms: plan.delay_ms,
         think_us: plan.think_us,
+        every_ms: plan.every_ms,
         mutant: plan.mutant.clone(),
         lockkeeper: plan.made_of.lockkeeper.clone(),
         commit: plan.made_of.commit.clone(),
@@ -131,6 +135,7 @@ pub fn report(judgement: &Judgement, folder: &Path) -> Report {
             wait_p99_us: figures.wait_p99_us,
             push_share: figures.push_share,
             fairness: figures.fairness,
+            recovery: figures.recovery,
         },
         folder: folder.display().to_string(),
         repeat: repeat(plan),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::history::Guard;
-use crate::judgement::{Figures, Finding, Judgement, Outcome, Promise, Tally, Updates};
+use crate::judgement::{Figures, Finding, Judgement, Outcome, Promise, Recovery, Tally, Updates};
 use crate::plan::{MadeOf, Nemesis, Plan, Promised, Work};
 
 pub fn plan() -> Plan {
@@ -19,6 +19,7 @@ pub fn plan() -> Plan {
         lease_ms: 1_500,
         delay_ms: 0,
         think_us: 500,
+        every_ms: None,
         mutant: None,
         store: Promised {
             scheme: "redis".to_owned(),
@@ -28,6 +29,8 @@ pub fn plan() -> Plan {
             has_time: true,
             expiry_slack_ms: 1,
             durable: false,
+            quorum: false,
+            lease_min_ms: 100,
         },
         made_of: MadeOf {
             lockkeeper: "0.1.0".to_owned(),
@@ -77,6 +80,7 @@ pub fn judgement() -> Judgement {
             wait_p99_us: 45_100,
             push_share: Some(0.981),
             fairness: 0.9934,
+            recovery: Some(Recovery { times: 3, least_ms: 1_040, median_ms: 1_500, most_ms: 2_310, bound_ms: 3_501 }),
         },
     }
 }

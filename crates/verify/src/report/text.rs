@@ -35,8 +35,9 @@ fn heading(judgement: &Judgement) -> String {
     let commit = made.commit.as_ref().map(|commit| format!(" at {commit}")).unwrap_or_default();
     let mutant = plan.mutant.as_ref().map(|name| format!("  seeded bug: {name}\n")).unwrap_or_default();
     let delay = if plan.delay_ms > 0 { format!(", lock-delay {}", time(plan.delay_ms)) } else { String::new() };
+    let every = plan.every_ms.map(|every| format!(" every {}", time(every))).unwrap_or_default();
     format!(
-        "{} under {} for {}, seed {}\n  lockkeeper {}{commit}{server}; began {}\n  {}: {} workers of {} tasks, {} locks, \
+        "{} under {}{every} for {}, seed {}\n  lockkeeper {}{commit}{server}; began {}\n  {}: {} workers of {} tasks, {} locks, \
          lease {}{delay}, dwelling {}\n  promised: {}\n{mutant}",
         plan.target,
         list(&plan.nemesis),
@@ -100,9 +101,16 @@ fn told(finding: &Finding) -> String {
 
 fn figures(figures: &Figures) -> String {
     let push = figures.push_share.map(|share| format!(", {} told by a wake-up", percent(share))).unwrap_or_default();
+    let recovery = figures.recovery.map(|it| {
+        let [least, median, most, bound] = [it.least_ms, it.median_ms, it.most_ms, it.bound_ms].map(span_ms);
+        format!(
+            "\nfrom a server's end to the next lock: {least} to {most}, half up to {median}, {} times (bound {bound})",
+            it.times
+        )
+    });
     format!(
         "{} faults, {} of {} hurt or healing; {:.0} locks a second outside of that\nlongest time that a lock was wanted and \
-         nobody got it: {} (bound {})\nwaits: half up to {}, 99 of 100 up to {}{push}; fairness {:.3}",
+         nobody got it: {} (bound {})\nwaits: half up to {}, 99 of 100 up to {}{push}; fairness {:.3}{}",
         count(figures.faults),
         span_ms(figures.hurt_ms),
         span_ms(figures.ran_ms),
@@ -112,6 +120,7 @@ fn figures(figures: &Figures) -> String {
         span_us(figures.wait_p50_us),
         span_us(figures.wait_p99_us),
         figures.fairness,
+        recovery.unwrap_or_default(),
     )
 }
 
@@ -127,10 +136,11 @@ fn verdict(judgement: &Judgement) -> String {
 /// The command that does the same again. It says everything, so that it means the same where defaults are others.
 pub fn repeat(plan: &Plan) -> String {
     let delay = if plan.delay_ms > 0 { format!(" --lock-delay {}", time(plan.delay_ms)) } else { String::new() };
+    let every = plan.every_ms.map(|every| format!(" --every {}", time(every))).unwrap_or_default();
     let mutant = plan.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
     format!(
         "lockkeeper verify {} --nemesis {} --for {} --seed {} --work {} --workers {} --tasks {} --locks {} --lease {}{delay} \
-         --think {}us{mutant}",
+         --think {}us{every}{mutant}",
         quoted(&plan.target),
         list(&plan.nemesis),
         time(plan.for_ms),

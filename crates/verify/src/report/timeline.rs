@@ -342,7 +342,7 @@ fn windows(faults: &[Fault], scale: &Scale, all: &mut Vec<Window>, lanes: &mut B
     };
     let healed: HashMap<u64, u64> = faults.iter().filter_map(healed).collect();
     for fault in faults {
-        let Fault::Hurt { at, id, nemesis, on } = fault else { continue };
+        let Fault::Hurt { at, id, nemesis, on, .. } = fault else { continue };
         let to = healed.get(id).copied().unwrap_or(scale.end);
         let whom = match on {
             On::Worker { life } => life.to_string(),

@@ -75,6 +75,11 @@ pub async fn run(
     std::fs::create_dir_all(folder)
         .map_err(|error| Trouble::new(format!("`{}` cannot be made: {error}", folder.display())))?;
     (plan.store, plan.made_of.server) = arena.promised().await?;
+    if plan.lease_ms < plan.store.lease_min_ms {
+        let least = plan.store.lease_min_ms;
+        return Err(Trouble::new(format!("a lease of {} ms is shorter than `{}` gives", plan.lease_ms, plan.target))
+            .hint(format!("the shortest is {least} ms: `--lease {least}ms`")));
+    }
     plan.made_of.began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     // Before the plan: what refuses to write over another run's history keeps its plan too.
     let registers = Arc::new(Registers::open(folder)?);

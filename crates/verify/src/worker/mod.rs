@@ -154,9 +154,10 @@ impl Worker {
     }
 }
 
-/// What lets us in: a password is of use only where the store has one.
+/// What lets us in: a password is of use only where the store has one, and on etcd where there is somebody whose it is.
 pub(crate) fn access(url: &str, password: Option<String>) -> Access {
-    Access { password: password.filter(|_| url.starts_with("redis")).map(Secret::new) }
+    let has_one = url.starts_with("redis") || (url.starts_with("etcd") && url.contains('@'));
+    Access { password: password.filter(|_| has_one).map(Secret::new) }
 }
 
 /// What a store's error says, for people.

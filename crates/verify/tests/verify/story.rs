@@ -26,6 +26,7 @@ pub fn plan(work: Work) -> Plan {
         lease_ms: 20_000,
         delay_ms: 0,
         think_us: 200,
+        every_ms: None,
         mutant: None,
         store: Promised::default(),
         made_of: MadeOf { lockkeeper: String::new(), commit: None, server: None, began: String::new() },

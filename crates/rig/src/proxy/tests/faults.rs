@@ -5,6 +5,7 @@
 use std::net::TcpListener;
 
 use super::*;
+use crate::identity::poll;
 
 const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_millis(150);
@@ -198,7 +199,8 @@ fn after_a_freeze_not_one_byte_more_comes() {
         proxy.thaw();
     }
     proxy.cut();
-    assert!(talk.ask("hello").is_err());
+    // What came before the cut may still be read.
+    assert!(poll(SOON, || talk.ask("hello").err()).is_some());
 }
 
 #[test]

@@ -28,7 +28,7 @@ const RESTART_EVERY: u32 = 97;
 /// The shared server's port; nothing if it is left out.
 fn port() -> Option<u16> {
     match shared("redis") {
-        Ok(Shared::Up(entry)) => Some(entry.port),
+        Ok(Shared::Up(entry)) => Some(entry.members[0].port),
         Ok(Shared::LeftOut(_)) => None,
         Err(trouble) => panic!("{trouble}"),
     }

@@ -4,6 +4,7 @@ mod answers;
 mod exclusion;
 mod folder;
 mod linear;
+mod recovery;
 mod registers;
 mod tokens;
 mod waiting;

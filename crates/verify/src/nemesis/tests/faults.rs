@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::*;
 use crate::arena::resp::{Reply, Resp};
-use crate::history::Event;
+use crate::history::{Event, On};
 use crate::targets::Target;
 
 /// A well server answers sooner, and a hurt one not at all; longer waits show nothing more.
@@ -19,7 +19,7 @@ fn ring(target: &str) -> Option<(tempfile::TempDir, Arena, u16, u16)> {
         let folder = tempfile::tempdir().unwrap();
         let arena = Arena::start(target, &[], folder.path()).unwrap();
         let by_proxy = arena.worker_url().rsplit_once(':').unwrap().1.parse().unwrap();
-        let direct = arena.server_port().unwrap();
+        let direct = arena.server_ports()[0];
         (folder, arena, direct, by_proxy)
     })
 }
@@ -153,6 +153,30 @@ fn a_wiped_server_has_nothing() {
     let deed = Deed::WipeStore { times: 3, apart: Duration::from_millis(1) };
     arena.battle(&Fake::default(), &|| false, &mut |_| {}).act(&deed).unwrap();
     assert_eq!(wipes(&mut old), "4");
+}
+
+/// Of a cluster the leader is hurt, and the others do without it.
+#[test]
+fn the_leader_of_a_cluster_is_hit_and_another_leads() {
+    if !servers_wanted() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut arena = Arena::start("etcd-3", &[Nemesis::PauseStore, Nemesis::KillStore], folder.path()).unwrap();
+    let workers = Fake::default();
+    for deed in [Deed::PauseStore { lasts: Duration::from_secs(3) }, Deed::KillStore { down: Duration::ZERO }] {
+        let mut hit = Vec::new();
+        arena.battle(&workers, &|| false, &mut |fault| hit.push(fault)).act(&deed).unwrap();
+        let [Fault::Hurt { on: On::Node { node }, at, done: Some(done), .. }, Fault::Healed { .. }] = hit[..] else {
+            panic!("{hit:?}");
+        };
+        assert!(node < 3 && at < done);
+        let puts = arena
+            .server_ports()
+            .into_iter()
+            .map(|port| lockkeeper_rig::ask_etcd(port, "/v3/kv/put", r#"{"key":"YQ==","value":"MQ=="}"#).is_some());
+        assert!(puts.filter(|done| *done).count() >= 2, "most members take a change again");
+    }
 }
 
 /// How far the server's clock is ahead of the true one, in whole minutes.

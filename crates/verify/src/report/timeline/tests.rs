@@ -103,7 +103,7 @@ fn what_is_overwritten_refused_lost_and_killed_is_marked() {
         Event::Left { sent: 91 * MS, at: 92 * MS, op: 1, answer: "not-held".to_owned() },
     ];
     let two = vec![asked(200, 1, "a"), held(201, 1, 8)];
-    let hurt = |at: u64, id, nemesis, on| Fault::Hurt { at: at * MS, id, nemesis, on };
+    let hurt = |at: u64, id, nemesis, on| Fault::Hurt { at: at * MS, done: None, id, nemesis, on };
     let faults = [
         hurt(5, 1, Nemesis::PauseHolder, On::Worker { life: life(0) }),
         Fault::Healed { at: 80 * MS, id: 1 },

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::Outcome;
 use crate::harness::{Arm, Work};
 use crate::player::{Player, read_answer};
+use crate::turns::{Game, Two};
 
 /// A peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +21,26 @@ pub enum Peer {
     NodeRedlock,
     /// In Python, waits by BLPOP.
     PythonRedisLock,
+    /// In Rust, the server's own lock.
+    EtcdClient,
+    /// In Go, the recipe of etcd's own client.
+    GoConcurrency,
 }
+
+/// Those that lock on Redis.
+pub const REDIS: &[Peer] = &[Peer::Rslock, Peer::NodeRedlock, Peer::PythonRedisLock];
+/// Those that lock on etcd.
+pub const ETCD: &[Peer] = &[Peer::EtcdClient, Peer::GoConcurrency];
 
 /// The folder of what is installed, if anything is.
 #[derive(Debug, Clone)]
 pub struct Peers(Option<PathBuf>);
 
 impl Peers {
-    /// Those in this folder.
-    pub fn in_folder(folder: Option<&Path>) -> Self {
+    /// Those in this folder, for the benchmark of this name.
+    pub fn in_folder(folder: Option<&Path>, bench: &str) -> Self {
         if folder.is_none() {
-            eprintln!("NOT RUN: other people's clients; hint: `cargo xtask bench redis` installs and measures them");
+            eprintln!("NOT RUN: other people's clients; hint: `cargo xtask bench {bench}` installs and measures them");
         }
         Self(folder.map(Path::to_path_buf))
     }
@@ -41,8 +51,14 @@ impl Peers {
         Player::start(peer.command(folder).args([mode, url]))?.when_ready().map(Some)
     }
 
-    /// What they say they are.
-    pub fn versions(&self) -> Outcome<Vec<String>> {
+    /// Starts two of them that play one game, unless there are none.
+    pub fn two(&self, peer: Peer, game: Game, url: &str) -> Outcome<Option<Two>> {
+        let start = || self.start(peer, game.mode(), url);
+        Ok(start()?.zip(start()?).map(|(one, two)| Two::of(game, [one, two])))
+    }
+
+    /// What these say they are.
+    pub fn versions(&self, peers: &[Peer]) -> Outcome<Vec<String>> {
         let Some(folder) = &self.0 else { return Ok(Vec::new()) };
         let version = |peer: &Peer| -> Outcome<String> {
             let said = peer.command(folder).arg("--version").output()?;
@@ -51,7 +67,7 @@ impl Peers {
                 version => Ok(version.to_owned()),
             }
         };
-        [Peer::Rslock, Peer::NodeRedlock, Peer::PythonRedisLock].iter().map(version).collect()
+        peers.iter().map(version).collect()
     }
 }
 
@@ -71,6 +87,8 @@ impl Peer {
                 python.arg(source.join("python-redis-lock/bench.py"));
                 python
             }
+            Self::EtcdClient => Command::new(installed.join("etcd-client/release/etcd-client-bench")),
+            Self::GoConcurrency => Command::new(installed.join("go-concurrency/go-concurrency")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 The judge of `cargo xtask interop` is itself judged with it: each fault below must be caught by the case that is there for
 it, and two honest ones must pass. It can stand on either side; as ours it renews by itself, as our client does.
-What it is told and says: ../README.md.
+What it is told and says: ../../README.md.
 """
 
 import os
