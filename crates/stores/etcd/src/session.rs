@@ -108,7 +108,7 @@ impl Session {
     /// The right to keep it alive; `None` while another does and there is time.
     pub(crate) fn refreshing(&self) -> Option<Refreshing<'_>> {
         let busy = self.busy.swap(true, Ordering::SeqCst);
-        (!busy || self.left() <= self.length / 3).then_some(Refreshing(self))
+        (!busy || self.length.is_zero() || self.left() < self.length / 3).then_some(Refreshing(self))
     }
 
     pub(crate) fn is_over(&self) -> bool {
