@@ -57,6 +57,13 @@ impl Plan {
         Duration::from_millis(self.lease_ms * 3 + self.delay_ms + self.store.expiry_slack_ms + 2_000)
     }
 
+    /// How long a holder may dwell at all registers of all that it holds.
+    pub fn longest_round(&self) -> Duration {
+        let names = if self.work == Work::Multi { 2 } else { 1 };
+        // Half as long again as it should, at each of the four.
+        Duration::from_micros(self.think_us.saturating_mul(6 * names))
+    }
+
     /// How long a worker gives one call to the store: an answer that comes after the lease is of no use.
     pub fn call_limit(&self) -> Duration {
         Duration::from_millis(self.lease_ms.clamp(500, 10_000))
@@ -134,6 +141,9 @@ pub struct Promised {
     /// Is it a cluster that does with most of its members?
     #[serde(default)]
     pub quorum: bool,
+    /// Does a leader that was stopped and comes back end leases that its successor has kept alive?
+    #[serde(default)]
+    pub ends_early: bool,
     /// The shortest lease that it gives.
     #[serde(default)]
     pub lease_min_ms: u64,

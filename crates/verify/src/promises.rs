@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | nothing that a lock may notice | a client killed or its clock stepped; slow or lost replies; a durable server killed, also the one that leads a cluster | holds | none |
 //! | a holder loses touch, and knows | a client stopped; the way cut or half-open; a server stopped, also the one that leads a cluster | passes on | what is not fenced |
+//! | the server ends a hold early | the leader of a cluster of old etcds stopped, and back | passes on | also beliefs |
 //! | the server forgets | its data wiped; killed without having written | passes on | also beliefs, cells and counters |
 //! | the server's time moves | its wall clock stepped, if it lives by that | passes on | also beliefs, cells, counters, and how long it takes |
 //! | it forgets *and* its time moves | both in one run | breaks | all but that everybody is answered |
@@ -23,6 +24,8 @@ pub enum Does {
     Nothing,
     /// A holder cannot keep its hold, and knows it in time.
     LosesTouch,
+    /// The server ends holds that it has kept alive, while holders believe it.
+    EndsEarly,
     /// The server forgets what it answered, while holders believe it.
     Forgets,
     /// The server's time moves: what it keeps ends early or late.
@@ -89,7 +92,8 @@ pub fn expected(plan: &Plan) -> Expected {
         (false, false) => Promise::Holds,
     };
     let remembers = !breaks && !any(Does::Forgets) && !any(Does::MovesTime);
-    Expected { promise, beliefs: remembers, cells: remembers, on_time: !breaks && !any(Does::MovesTime) }
+    let beliefs = remembers && !any(Does::EndsEarly);
+    Expected { promise, beliefs, cells: remembers, on_time: !breaks && !any(Does::MovesTime) }
 }
 
 /// What the lock itself keeps under one fault.
@@ -97,8 +101,8 @@ pub fn promise(store: &Promised, nemesis: Nemesis) -> Promise {
     match does(store, nemesis) {
         Does::Nothing => Promise::Holds,
         Does::Ends => Promise::Breaks,
-        Does::LosesTouch | Does::Forgets | Does::MovesTime if store.tokens => Promise::PassesOn,
-        Does::LosesTouch | Does::Forgets | Does::MovesTime => Promise::Breaks,
+        Does::LosesTouch | Does::EndsEarly | Does::Forgets | Does::MovesTime if store.tokens => Promise::PassesOn,
+        Does::LosesTouch | Does::EndsEarly | Does::Forgets | Does::MovesTime => Promise::Breaks,
     }
 }
 
@@ -109,6 +113,7 @@ pub fn does(store: &Promised, nemesis: Nemesis) -> Does {
         Nemesis::KillWorker | Nemesis::KillHolder if family == Family::InProcess => Does::Ends,
         Nemesis::KillWorker | Nemesis::KillHolder | Nemesis::StepClient => Does::Nothing,
         Nemesis::PauseWorker | Nemesis::PauseHolder => Does::LosesTouch,
+        Nemesis::PauseStore if store.quorum && store.ends_early => Does::EndsEarly,
         Nemesis::Cut | Nemesis::HalfOpen | Nemesis::PauseStore => Does::LosesTouch,
         Nemesis::Delay | Nemesis::LoseReplies => Does::Nothing,
         Nemesis::KillStore if family == Family::InProcess => Does::Ends,
@@ -200,6 +205,19 @@ mod tests {
                 assert_eq!(promise(store, nemesis), promised, "{nemesis:?} on {store:?}");
             }
         }
+    }
+
+    /// A leader that comes back can end only what another one has kept alive.
+    #[test]
+    fn only_a_cluster_of_old_etcds_ends_holds_early() {
+        let after = |nemesis, quorum, ends_early| {
+            let store = Promised { quorum, ends_early, ..store("etcd", true) };
+            expected(&Plan { nemesis: vec![nemesis], store, ..a_plan() })
+        };
+        let early = after(PauseStore, true, true);
+        assert_eq!((early.promise, early.beliefs, early.cells, early.on_time), (Promise::PassesOn, false, true, true));
+        assert!(after(PauseStore, true, false).beliefs && after(PauseStore, false, true).beliefs);
+        assert!(after(KillStore, true, true).beliefs, "one that was killed has forgotten that it led");
     }
 
     fn of(nemesis: &[Nemesis], durable: bool) -> Expected {

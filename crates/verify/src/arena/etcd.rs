@@ -38,6 +38,20 @@ pub(super) fn left(members: &[u16]) -> io::Result<Vec<Leftover>> {
     Ok(left)
 }
 
+/// Whether a leader of this version, stopped and come back, revokes leases that its successor has kept alive: by its own
+/// count they have run out, and what it proposes before it knows of the successor is passed on to it (etcd issue 15247,
+/// repaired in 3.4.31 and 3.5.13).
+pub(super) fn ends_early(version: &str) -> bool {
+    let parts: Vec<u32> =
+        version.trim_start_matches('v').split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    match parts[..] {
+        [3, 5, patch, ..] => patch < 13,
+        [3, 4, patch, ..] => patch < 31,
+        [3, minor, ..] => minor < 4,
+        _ => false,
+    }
+}
+
 fn ask(members: &[u16], path: &str, question: &str) -> io::Result<Value> {
     let mut asked = members.iter().cycle().take(members.len() * TRIES);
     let answer = asked.find_map(|port| ask_etcd(*port, path, question).filter(|answer| answer["header"].is_object()));
@@ -74,6 +88,16 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_that_end_leases_early_are_known() {
+        for early in ["3.3.25", "3.4.23", "v3.4.30", "3.5.12", "3.5.0-rc.1"] {
+            assert!(ends_early(early), "{early}");
+        }
+        for sound in ["3.4.31", "3.5.13", "3.5.21", "3.6.0", "4.0.0", "", "of late"] {
+            assert!(!ends_early(sound), "{sound}");
+        }
+    }
 
     #[test]
     fn keys_are_read() {

@@ -99,6 +99,7 @@ impl Arena {
         let store = lockkeeper::open(&self.url).await.map_err(|error| self.silent(&error))?;
         let profile = store.profile().clone();
         let _ = store.close().await;
+        let version = self.servers.as_ref().and_then(|servers| servers.entry().ok()).map(|entry| entry.version);
         let promised = Promised {
             scheme: profile.scheme.to_owned(),
             tokens: profile.tokens != Tokens::None,
@@ -108,9 +109,9 @@ impl Arena {
             expiry_slack_ms: u64::try_from(profile.late.as_millis()).unwrap_or(u64::MAX),
             durable: self.durable.unwrap_or(profile.survives != Survives::Nothing),
             quorum: profile.survives == Survives::Quorum,
+            ends_early: profile.scheme == "etcd" && version.as_deref().is_some_and(etcd::ends_early),
             lease_min_ms: u64::try_from(profile.lease_min.as_millis()).unwrap_or(u64::MAX),
         };
-        let version = self.servers.as_ref().and_then(|servers| servers.entry().ok()).map(|entry| entry.version);
         Ok((promised, version.filter(|version| !version.is_empty())))
     }
 

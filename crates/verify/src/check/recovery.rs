@@ -41,14 +41,15 @@ fn servers_gone<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f Hurt> {
 }
 
 /// What is borne: an election, or where there is nobody to elect the time until the server was back; then whatever a fault
-/// leaves behind.
+/// leaves behind, and the rest of what a holder has to do.
 fn bound(facts: &Facts<'_>) -> At {
     let away = |hurt: &Hurt| hurt.to.min(facts.ran.1).saturating_sub(hurt.done);
     let gone = match facts.plan().store.quorum {
         true => ELECTION,
         false => servers_gone(facts).map(away).max().unwrap_or(0),
     };
-    gone.saturating_add(facts.over_after())
+    let dwells = At::try_from(facts.plan().longest_round().as_nanos()).unwrap_or(At::MAX);
+    gone.saturating_add(facts.over_after()).saturating_add(dwells)
 }
 
 /// The figures; none where no server was taken away and a lock had after it.

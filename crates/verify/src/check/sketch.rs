@@ -34,6 +34,7 @@ pub(crate) fn a_plan() -> Plan {
             expiry_slack_ms: 0,
             durable: true,
             quorum: false,
+            ends_early: false,
             lease_min_ms: 100,
         },
         made_of: MadeOf { lockkeeper: "0.1.0".to_owned(), commit: None, server: None, began: String::new() },

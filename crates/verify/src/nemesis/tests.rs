@@ -50,6 +50,7 @@ pub(crate) fn plan(nemesis: &[Nemesis], lease_ms: u64) -> Plan {
             expiry_slack_ms: 0,
             durable: true,
             quorum: false,
+            ends_early: false,
             lease_min_ms: 100,
         },
         made_of: MadeOf { lockkeeper: "0".to_owned(), commit: None, server: None, began: "never".to_owned() },

@@ -30,6 +30,7 @@ pub fn plan() -> Plan {
             expiry_slack_ms: 1,
             durable: false,
             quorum: false,
+            ends_early: false,
             lease_min_ms: 100,
         },
         made_of: MadeOf {

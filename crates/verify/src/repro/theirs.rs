@@ -10,7 +10,7 @@ use std::time::Duration;
 use lockkeeper::{Error, Result};
 use lockkeeper_etcd::proto::cluster::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
 use lockkeeper_etcd::proto::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
-use lockkeeper_etcd::proto::path;
+use lockkeeper_etcd::proto::{RangeRequest, RangeResponse, path};
 use lockkeeper_etcd::raw::Client;
 use lockkeeper_etcd::{Endpoint, Options};
 
@@ -22,8 +22,16 @@ const LETTING_GO: Duration = Duration::from_secs(6);
 /// A client of the lock, at one member.
 pub(super) struct Locker {
     options: Options,
-    /// How often a lease was kept alive, of all clients of the side: without that the comparison would be none.
-    kept_alive: Arc<AtomicU64>,
+    seen: Arc<Seen>,
+}
+
+/// What all clients of the side have seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// How often a lease was kept alive: without that the comparison would be none.
+    pub(super) kept_alive: AtomicU64,
+    /// How often the lock was granted to somebody whose key, and so whose lease, was gone.
+    pub(super) granted_dead: AtomicU64,
 }
 
 /// A lock that was granted.
@@ -44,9 +52,9 @@ impl Drop for Keeping {
 }
 
 impl Locker {
-    pub(super) fn at(port: u16, kept_alive: Arc<AtomicU64>) -> Self {
+    pub(super) fn at(port: u16, seen: Arc<Seen>) -> Self {
         let endpoint = Endpoint { host: "127.0.0.1".to_owned(), port };
-        Self { options: Options::at(vec![endpoint]), kept_alive }
+        Self { options: Options::at(vec![endpoint]), seen }
     }
 
     /// Makes a lease, keeps it alive from now on, and asks for the lock with it.
@@ -61,9 +69,11 @@ impl Locker {
         // Anew each time: a connection to a member that was stopped for long may have been given up.
         let client = Client::open(self.options.clone()).await?;
         let lease = client.grant(i64::try_from(LEASE.as_secs()).unwrap_or(i64::MAX)).await?;
-        let keeping = Keeping(tokio::spawn(keep_alive(client.clone(), lease, self.kept_alive.clone())));
+        let keeping = Keeping(tokio::spawn(keep_alive(client.clone(), lease, self.seen.clone())));
         let question = LockRequest { name: NAME.as_bytes().to_vec(), lease };
         let key = client.ask::<_, LockResponse>(path::LOCK, &question).await?.key;
+        // Beside the holder's own work, which it must not delay.
+        tokio::spawn(look_for(client.clone(), key.clone(), self.seen.clone()));
         Ok(Granted { client, lease, key, keeping })
     }
 }
@@ -82,11 +92,21 @@ impl Granted {
 }
 
 /// Every third of the lease, whatever came of the last time.
-async fn keep_alive(client: Client, lease: i64, times: Arc<AtomicU64>) {
+async fn keep_alive(client: Client, lease: i64, seen: Arc<Seen>) {
     loop {
         tokio::time::sleep(LEASE / 3).await;
         if let Ok(Ok(())) = tokio::time::timeout(LEASE, client.keep_alive(&[lease])).await {
-            times.fetch_add(1, Ordering::Relaxed);
+            seen.kept_alive.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Is the key there that stands for a lock which was granted just now?
+async fn look_for(client: Client, key: Vec<u8>, seen: Arc<Seen>) {
+    let question = RangeRequest { key, count_only: true, ..RangeRequest::default() };
+    if let Ok(Ok(answer)) = tokio::time::timeout(LEASE, client.ask::<_, RangeResponse>(path::RANGE, &question)).await
+        && answer.count == 0
+    {
+        seen.granted_dead.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -18,6 +18,9 @@ use crate::history::{Asked, By, Event, Guard, LockKind, Step, Verdict, Written};
 use crate::plan::{Plan, Work};
 use crate::registers::{Answer, Ask, Client};
 
+/// How often somebody who dwells asks itself whether it holds.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+
 /// Goes round and round until it is over.
 pub(super) async fn run(worker: &Arc<Worker>, keeper: &Keeper, number: u32) {
     let life = worker.orders.life;
@@ -223,11 +226,11 @@ impl Task<'_> {
     }
 
     /// Reads a register, dwells, and writes one more.
-    fn change(&mut self, at: &At<'_>, still_held: impl FnOnce(&Self) -> bool) -> io::Result<()> {
+    fn change(&mut self, at: &At<'_>, still_held: impl Fn(&Self) -> bool) -> io::Result<()> {
         let entered = self.step(at, entry(at.guard), false, 0)?;
         let mut event = (now(), Written::Stale);
         if entered.answer == Verdict::Done {
-            self.dwell();
+            self.dwell_looking(&still_held);
             let withheld = at.guard == Guard::Deadline && !still_held(self);
             event = (now(), Written::Withheld);
             if !withheld {
@@ -283,8 +286,23 @@ impl Task<'_> {
 
     /// A thread may sleep: it is this task's own.
     fn dwell(&mut self) {
+        std::thread::sleep(self.dwells());
+    }
+
+    /// The same; who dwells for long asks itself now and then whether it still holds, or nobody would know what it believed.
+    fn dwell_looking(&mut self, look: &impl Fn(&Self) -> bool) {
+        let mut left = self.dwells();
+        while left > LOOKS_EVERY {
+            std::thread::sleep(LOOKS_EVERY);
+            left -= LOOKS_EVERY;
+            look(self);
+        }
+        std::thread::sleep(left);
+    }
+
+    fn dwells(&mut self) -> Duration {
         let think = self.plan.think_us;
-        std::thread::sleep(Duration::from_micros(self.dice.u64(think / 2..=think + think / 2)));
+        Duration::from_micros(self.dice.u64(think / 2..=think + think / 2))
     }
 }
 
