@@ -14,7 +14,7 @@ use lockkeeper::Keeper;
 use lockkeeper_conformance::rig;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Arm, Bar, Comparison, Plan, compare, compare_beside};
+use crate::harness::{Arm, Bar, Comparison, Plan, Work, compare, compare_beside};
 use crate::local::{self, Turns};
 use crate::pairs::{Many, One, Ours, TASKS};
 use crate::peers::{self, Peer, Peers};
@@ -26,6 +26,20 @@ use wire::Bare;
 
 /// What the bare client does.
 const SAME: &str = "the same two transactions from a bare client";
+
+/// An arm whose slices begin on a server that has been compacted.
+struct Compacted<A> {
+    arm: A,
+    runtime: Arc<Runtime>,
+    bare: Bare,
+}
+
+impl<A: Arm> Arm for Compacted<A> {
+    fn run(&mut self, length: Duration) -> Outcome<Work> {
+        self.runtime.block_on(self.bare.compact())?;
+        self.arm.run(length)
+    }
+}
 
 /// Everything that is measured stands on this.
 struct Bench {
@@ -46,7 +60,8 @@ pub fn run(plan: Plan, peers: Option<&Path>) -> Outcome<Report> {
     ];
     ratios.extend(bench.two_processes()?);
     ratios.extend(bench.one_hand_over()?);
-    let figures = bench.one_name()?;
+    let mut figures = bench.one_name()?;
+    figures.extend(bench.without_compaction()?);
     let mut beside = vec![server.entry()?.version];
     beside.extend(bench.peers.versions(peers::ETCD)?);
     server.stop()?;
@@ -90,13 +105,17 @@ impl Bench {
         Ok(bare)
     }
 
+    fn compacted<A: Arm>(&self, bare: &Bare, arm: A) -> Compacted<A> {
+        Compacted { arm, runtime: self.runtime.clone(), bare: bare.clone() }
+    }
+
     /// One after the other.
     fn one_task(&self, what: &'static str, bar: Option<Bar>) -> Outcome<Ratio> {
         eprintln!("measuring: {what}");
-        let keeper = self.keeper()?;
-        let mut ours = One { runtime: self.runtime.clone(), client: Ours(keeper.clone()) };
-        let mut bare = One { runtime: self.runtime.clone(), client: self.bare()? };
-        let found = compare(&mut ours, &mut bare, self.plan)?;
+        let (keeper, bare, runtime) = (self.keeper()?, self.bare()?, || self.runtime.clone());
+        let mut ours = self.compacted(&bare, One { runtime: runtime(), client: Ours(keeper.clone()) });
+        let mut base = self.compacted(&bare, One { runtime: runtime(), client: bare.clone() });
+        let found = compare(&mut ours, &mut base, self.plan)?;
         self.runtime.block_on(keeper.close())?;
         Ok(Ratio { what, against: SAME, unit: "µs p50", bar, found })
     }
@@ -104,25 +123,50 @@ impl Bench {
     /// 64 tasks, a name each.
     fn many_tasks(&self, what: &'static str, bar: Option<Bar>) -> Outcome<Ratio> {
         eprintln!("measuring: {what}");
-        let keeper = self.keeper()?;
-        let mut ours = Many { runtime: self.runtime.clone(), client: Ours(keeper.clone()) };
-        let mut bare = Many { runtime: self.runtime.clone(), client: self.bare()? };
-        let found = compare(&mut ours, &mut bare, self.plan)?;
+        let (keeper, bare, runtime) = (self.keeper()?, self.bare()?, || self.runtime.clone());
+        let mut ours = self.compacted(&bare, Many { runtime: runtime(), client: Ours(keeper.clone()) });
+        let mut base = self.compacted(&bare, Many { runtime: runtime(), client: bare.clone() });
+        let found = compare(&mut ours, &mut base, self.plan)?;
         self.runtime.block_on(keeper.close())?;
         Ok(Ratio { what, against: SAME, unit: "pairs/s", bar, found })
+    }
+
+    /// What it costs that the server is not compacted.
+    fn without_compaction(&self) -> Outcome<Vec<Figure>> {
+        eprintln!("measuring: a name that was released often");
+        let keeper = self.keeper()?;
+        self.runtime.block_on(self.bare()?.compact())?;
+        let mut one = One { runtime: self.runtime.clone(), client: Ours(keeper.clone()) };
+        let fresh = one.run(self.plan.slice)?;
+        let releases: u64 = if self.plan.quick { 5_000 } else { 50_000 };
+        let mut done = fresh.count;
+        while done < releases {
+            done += one.run(Duration::from_secs(1))?.count;
+        }
+        let used = one.run(self.plan.slice)?;
+        self.runtime.block_on(keeper.close())?;
+        let what = "lock + release, one after the other, p50";
+        Ok(vec![
+            Figure::new(format!("{what}: just compacted"), fresh.score, "µs"),
+            Figure::new(format!("{what}: after {done} releases of that name without compaction"), used.score, "µs"),
+        ])
     }
 
     /// One name, two processes with 8 tasks each.
     fn two_processes(&self) -> Outcome<Vec<Ratio>> {
         let what = "one name, 2 processes × 8 tasks, local hand-over off: turns by way of the server";
         eprintln!("measuring: {what}");
-        let (mut ours, mut rows) = (Two::ours(Game::Line, "etcd", &self.url, false)?, Vec::new());
+        // Theirs come in lots of 100 ms: a slice has more than a few.
+        let plan = Plan { slice: self.plan.slice * 2, ..self.plan };
+        let bare = self.bare()?;
+        let mut ours = self.compacted(&bare, Two::ours(Game::Line, "etcd", &self.url, false)?);
+        let mut rows = Vec::new();
         for (peer, against, bar) in [
             (Peer::EtcdClient, "etcd-client, which asks for the server's own lock", Bar::AtLeast(4.0)),
             (Peer::GoConcurrency, "Go's concurrency.Mutex", Bar::AtLeast(1.0)),
         ] {
-            if let Some(mut theirs) = self.peers.two(peer, Game::Line, &self.url)? {
-                let found = compare(&mut ours, &mut theirs, self.plan)?;
+            if let Some(theirs) = self.peers.two(peer, Game::Line, &self.url)? {
+                let found = compare(&mut ours, &mut self.compacted(&bare, theirs), plan)?;
                 rows.push(Ratio { what, against, unit: "turns/s", bar: Some(bar), found });
             }
         }
@@ -140,8 +184,10 @@ impl Bench {
             bar,
             found,
         };
-        let mut token = turns::token(&self.url)?;
-        let found = compare(&mut Two::ours(Game::Ball, "etcd", &self.url, true)?, &mut token, self.plan)?;
+        let bare = self.bare()?;
+        let mut token = self.compacted(&bare, turns::token(&self.url)?);
+        let mut ours = self.compacted(&bare, Two::ours(Game::Ball, "etcd", &self.url, true)?);
+        let found = compare(&mut ours, &mut token, self.plan)?;
         let mut beside: Vec<(&'static str, Comparison)> = Vec::new();
         for (peer, what) in [
             (Peer::EtcdClient, "the same with etcd-client"),
@@ -179,18 +225,19 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
     let server = rig::Server::named("etcd")?;
     let pid = server.identity().ok_or("the server is gone")?.pid;
     let bench = Bench::at(Plan::QUICK, server.url(), Peers::in_folder(None, "etcd"))?;
-    let (runtime, url) = (bench.runtime.clone(), bench.url.as_str());
+    let (runtime, url, bare) = (bench.runtime.clone(), bench.url.as_str(), bench.bare()?);
     let mut arm: Box<dyn Arm> = match side {
         "ours" => Box::new(Many { runtime, client: Ours(bench.keeper()?) }),
         "ours-one" => Box::new(One { runtime, client: Ours(bench.keeper()?) }),
-        "raw" => Box::new(Many { runtime, client: bench.bare()? }),
-        "raw-one" => Box::new(One { runtime, client: bench.bare()? }),
+        "raw" => Box::new(Many { runtime, client: bare.clone() }),
+        "raw-one" => Box::new(One { runtime, client: bare.clone() }),
         "turns" => Box::new(Two::ours(Game::Line, "etcd", url, false)?),
         "ball" => Box::new(Two::ours(Game::Ball, "etcd", url, true)?),
         "ball-raw" => Box::new(turns::token(url)?),
         other => return Err(format!("there is no side `{other}`").into()),
     };
     for _ in 0..seconds {
+        bench.runtime.block_on(bare.compact())?;
         let before = machine::cpu_of(pid)?;
         let work = arm.run(Duration::from_secs(1))?;
         let server_cpu = machine::cpu_of(pid)?.saturating_sub(before).as_secs_f64() * 1e6 / work.count.max(1) as f64;

@@ -79,12 +79,12 @@ async fn pass_on(passing: Passing, mut has_it: bool, end: Instant) -> Outcome<Ve
         if !has_it {
             let Ok(told) = tokio::time::timeout(LISTENS_FOR, news.next()).await else { continue };
             let told = told?.ok_or("the watch has ended")?;
-            let put = told
+            let mut put = told
                 .events
                 .into_iter()
                 .filter(|event| event.kind == EventKind::Put as i32)
                 .filter_map(|event| event.kv);
-            let Some(put) = put.last() else { continue };
+            let Some(put) = put.next_back() else { continue };
             let question =
                 txn(vec![changed(&passing.own, put.mod_revision)], vec![delete(passing.own.clone())], Vec::new());
             let taken: TxnResponse = passing.client.ask(path::TXN, &question).await?;

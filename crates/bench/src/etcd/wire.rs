@@ -1,13 +1,15 @@
 //! A bare client: the two transactions that take and release a free lock, and nothing else of this library.
 //!
 //! Surprise: its questions are the store's own to the letter, with the claim's key, its record and the lease of the client.
-//! What is measured is what the whole client costs beyond them.
+//! What is measured is what the whole client costs beyond them. And every slice begins on a server that has forgotten what was
+//! deleted before: it reads a line by going past all its keys, also those of claims that have left, until it is compacted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use lockkeeper_etcd::proto::{
-    Compare, CompareResult, CompareTarget, DeleteRangeRequest, Do, Done, Operand, PutRequest, RangeRequest, TxnRequest,
-    TxnResponse, path,
+    CompactionRequest, CompactionResponse, Compare, CompareResult, CompareTarget, DeleteRangeRequest, Do, Done,
+    Operand, PutRequest, RangeRequest, RangeResponse, TxnRequest, TxnResponse, path,
 };
 use lockkeeper_etcd::raw::Client;
 use lockkeeper_etcd::{Endpoint, Options};
@@ -28,10 +30,12 @@ pub fn options(url: &str) -> Options {
 /// A bare client with a lease.
 #[derive(Debug, Clone)]
 pub struct Bare {
-    /// The connection.
-    pub client: Client,
+    client: Client,
     /// The lease.
-    pub lease: i64,
+    lease: i64,
+    /// No claim of a key that has been there before: ours have none either.
+    claims: Arc<AtomicU64>,
+    compacted: Arc<AtomicI64>,
 }
 
 impl Bare {
@@ -39,12 +43,24 @@ impl Bare {
     pub async fn open(url: &str) -> Outcome<Self> {
         let client = Client::open(options(url)).await?;
         let lease = client.grant(LEASE_S).await?;
-        Ok(Self { client, lease })
+        Ok(Self { client, lease, claims: Arc::default(), compacted: Arc::default() })
     }
 
     /// To be called at least once in the time of a lease.
     pub async fn keep_alive(&self) -> Outcome<()> {
         Ok(self.client.keep_alive(&[self.lease]).await?)
+    }
+
+    /// Lets the server forget all that is deleted.
+    pub async fn compact(&self) -> Outcome<()> {
+        let look = RangeRequest { key: b"a".to_vec(), count_only: true, ..RangeRequest::default() };
+        let now: RangeResponse = self.client.ask(path::RANGE, &look).await?;
+        let revision = now.header.ok_or("an answer without a head")?.revision;
+        if revision > self.compacted.fetch_max(revision, Ordering::Relaxed) {
+            let question = CompactionRequest { revision, physical: true };
+            self.client.ask::<_, CompactionResponse>(path::COMPACT, &question).await?;
+        }
+        Ok(())
     }
 
     async fn enter(&self, lock: &Lock, claim: &str) -> Outcome<i64> {
@@ -91,8 +107,10 @@ impl pairs::Client for Bare {
         Arc::new(Lock { line: format!("{name}/").into_bytes(), end: format!("{name}0").into_bytes(), gone })
     }
 
-    async fn pair(&self, lock: &Arc<Lock>, claim: u128) -> Outcome<()> {
-        let claim = format!("{claim:032x}");
+    async fn pair(&self, lock: &Arc<Lock>, _claim: u128) -> Outcome<()> {
+        // Scattered, as ours are.
+        let number = self.claims.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let claim = format!("{number:016x}{number:016x}");
         let order = self.enter(lock, &claim).await?;
         self.leave(lock, &claim, order).await
     }

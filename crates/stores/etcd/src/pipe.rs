@@ -6,7 +6,7 @@
 
 use std::error::Error as _;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -37,6 +37,9 @@ const STREAM_WINDOW: u32 = 1 << 20;
 /// How often a connection with something under way is tried. A server takes more than one try in 5 s for an attack.
 const TRY_EVERY: Duration = Duration::from_secs(10);
 const TRY_TAKES: Duration = Duration::from_secs(5);
+/// There is always a timer that is due within this time. Setting one that is due before all others wakes the thread that waits
+/// for them, and every question sets two; beside this one they wake nobody.
+const TICK: Duration = Duration::from_millis(500);
 /// How long a connection may take to say why it ended. Waited in vain when it has not, but something else went wrong.
 const END_TAKES: Duration = Duration::from_millis(200);
 
@@ -75,7 +78,13 @@ impl Pipe {
         let (ends, end) = watch::channel(None);
         let (met, at, with_tls) = (answered.clone(), endpoint.clone(), options.tls.is_some());
         tokio::spawn(async move {
-            let ended = connection.await;
+            let mut connection = pin!(connection);
+            let ended = loop {
+                match tokio::time::timeout(TICK, &mut connection).await {
+                    Ok(ended) => break ended,
+                    Err(_) => continue,
+                }
+            };
             if let Err(error) = &ended {
                 tracing::debug!(target: "lockkeeper", %error, "a connection to etcd ended");
             }

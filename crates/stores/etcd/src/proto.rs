@@ -15,6 +15,8 @@ pub mod path {
     pub const RANGE: &str = "/etcdserverpb.KV/Range";
     /// Compares, then reads and changes, as one.
     pub const TXN: &str = "/etcdserverpb.KV/Txn";
+    /// Forgets what was before a revision.
+    pub const COMPACT: &str = "/etcdserverpb.KV/Compact";
     /// Makes a lease.
     pub const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
     /// Ends a lease and all that hangs on it.
@@ -301,4 +303,23 @@ pub struct TxnResponse {
     /// An answer for each step that was done.
     #[prost(message, repeated, tag = "3")]
     pub responses: Vec<ResponseOp>,
+}
+
+/// Forgets what was before a revision: values that were changed, and keys that were deleted, until then.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct CompactionRequest {
+    /// The revision.
+    #[prost(int64, tag = "1")]
+    pub revision: i64,
+    /// Answer only when it is done.
+    #[prost(bool, tag = "2")]
+    pub physical: bool,
+}
+
+/// It is forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct CompactionResponse {
+    /// The head.
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<ResponseHeader>,
 }
