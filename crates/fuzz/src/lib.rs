@@ -17,6 +17,11 @@ pub mod mutate;
 pub mod trial;
 
 mod core_text;
+mod etcd_cells;
+mod etcd_doctor;
+mod etcd_lines;
+mod etcd_news;
+mod etcd_words;
 mod histories;
 mod program;
 mod redis_cells;
@@ -183,6 +188,42 @@ pub const TARGETS: &[Target] = &[
             "maxmemory:",
         ],
         run: redis_doctor::doctor,
+    },
+    Target {
+        name: "etcd-record",
+        about: "what stands at the key of a claim in etcd",
+        words: &["lk1 ", " ", "\n", "mutex", "semaphore", "left", "-", "00000000000000000000000000000007", "\u{1b}[2J"],
+        run: etcd_lines::record,
+    },
+    Target {
+        name: "etcd-lines",
+        about: "answers of etcd with the keys of lines, as words or as bytes of its protocol",
+        words: etcd_words::LINES,
+        run: etcd_lines::lines,
+    },
+    Target {
+        name: "etcd-cells",
+        about: "cells of etcd: what stands at a key, and what operations make of it",
+        words: &["lk1 ", "bytes ", "number ", "empty ", " 0 0\n", "\n", "add ", "take ", "enter ", "write ", "max "],
+        run: etcd_cells::cells,
+    },
+    Target {
+        name: "etcd-news",
+        about: "what etcd tells those who watch a line",
+        words: etcd_words::NEWS,
+        run: etcd_news::news,
+    },
+    Target {
+        name: "etcd-doctor",
+        about: "what the members of an etcd tell of themselves: status, members, counts",
+        words: etcd_words::DOCTOR,
+        run: etcd_doctor::doctor,
+    },
+    Target {
+        name: "etcd-errors",
+        about: "what etcd, or the way to it, says instead of an answer",
+        words: &["16\n", "14\n", "cause ", "hushhush", "\u{1b}[2J", "authentication failed", "permission denied", "\n"],
+        run: etcd_doctor::errors,
     },
     Target { name: "sqlite-claims", about: "rows of claims in a SQLite file", words: ROWS, run: sqlite_rows::claims },
     Target { name: "sqlite-cells", about: "rows of cells in a SQLite file", words: ROWS, run: sqlite_rows::cells },

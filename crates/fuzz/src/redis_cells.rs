@@ -84,7 +84,7 @@ fn obey(command: &[Vec<u8>], hash: &mut HashMap<Vec<u8>, Vec<u8>>, asked_us: u64
 }
 
 /// `ACTION N N N KEEP_MS`, where what is missing is zero and `-` keeps for ever.
-fn operation(text: &str) -> Option<CellOp> {
+pub(crate) fn operation(text: &str) -> Option<CellOp> {
     let words: Vec<&str> = text.split(' ').collect();
     let word = |at: usize| words.get(at).copied().unwrap_or("0");
     let unsigned = |at: usize| word(at).parse::<u64>().unwrap_or_default();

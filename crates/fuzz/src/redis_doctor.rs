@@ -30,7 +30,8 @@ pub(crate) fn doctor(input: &[u8]) {
     assert!(!report.trust().is_empty());
 }
 
-fn shown_well(report: &Report) {
+/// Nothing in a report is for a terminal to obey.
+pub(crate) fn shown_well(report: &Report) {
     for fact in &report.facts {
         assert!(!fact.value.contains(char::is_control), "{fact:?}");
     }

@@ -11,7 +11,7 @@ use redis::Value;
 use crate::urls::PASSWORD;
 
 /// A claim that asks.
-fn claim() -> Claim {
+pub(crate) fn claim() -> Claim {
     Claim {
         id: ID,
         owner: Owner::stored(7, "web-3", 42, "importer"),

@@ -55,12 +55,14 @@ pub(crate) fn parse(key: &[u8]) -> Option<(Name, &str)> {
     Some((Name::new(name).ok()?, claim))
 }
 
-/// The id that a claim is shown with: its own, or the lease of another client's.
+/// The id that a claim is shown with: its own, or the lease of another client's. It leads back to this one key: the same
+/// number written in another way is something else.
 pub(crate) fn id_of(claim: &str) -> Option<ClaimId> {
-    claim.parse().ok().or_else(|| {
-        let lease = u64::from_str_radix(claim, 16).ok().filter(|_| !claim.starts_with('+'))?;
-        Some(ClaimId::from_bytes(u128::from(lease).to_be_bytes()))
-    })
+    if let Ok(id) = claim.parse::<ClaimId>() {
+        return (id.to_hex() == *claim.as_bytes()).then_some(id);
+    }
+    let lease = u64::from_str_radix(claim, 16).ok().filter(|lease| format!("{lease:x}") == claim)?;
+    Some(ClaimId::from_bytes(u128::from(lease).to_be_bytes()))
 }
 
 #[cfg(test)]
@@ -81,8 +83,9 @@ mod tests {
         let id = id_of("694d8a3b5f3c2a01").unwrap();
         assert_eq!(foreign(&lock, id).unwrap(), b"a/694d8a3b5f3c2a01");
         assert_eq!(foreign(&lock, ClaimId::from_bytes([1; 16])), None);
-        assert_eq!(id_of("+5"), None);
-        assert_eq!(id_of("x"), None);
+        for odd in ["", "+5", "x", "05", "A", &ClaimId::from_bytes([0xab; 16]).to_string().to_uppercase()] {
+            assert_eq!(id_of(odd), None, "{odd}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod cells;
 mod claims;
 mod doctor;
 mod enter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod leave;
 mod line;

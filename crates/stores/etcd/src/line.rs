@@ -36,8 +36,8 @@ pub(crate) struct Line(pub(crate) Vec<Standee>);
 impl Line {
     /// The line of a lock, out of all keys that begin with its name.
     pub(crate) fn of(lock: &Name, found: Vec<KeyValue>) -> Self {
-        let start = keys::line(lock).len();
-        let mut standees: Vec<Standee> = found.into_iter().filter_map(|kv| standee(kv, start)).collect();
+        let begin = keys::line(lock);
+        let mut standees: Vec<Standee> = found.into_iter().filter_map(|kv| standee(kv, &begin)).collect();
         standees.sort_by_key(|standee| standee.order);
         Self(standees)
     }
@@ -48,9 +48,12 @@ impl Line {
 
     /// Where the one at this place stands.
     pub(crate) fn verdict(&self, at: usize) -> Verdict {
-        let own = &self.0[at];
-        let capacity = own.record.as_ref().map_or(1, |record| record.capacity);
-        self.judge(at, own.weight(capacity), capacity)
+        let Some(own) = &self.0[at].record else { return self.judge(at, 1, 1) };
+        match self.first_of_ours(at) {
+            // Whoever does not agree is told so and taken out. Until then it stands, and is not in.
+            Some((order, first)) if (first.kind, first.capacity) != (own.kind, own.capacity) => Verdict::Behind(order),
+            _ => self.judge(at, own.weight, own.capacity),
+        }
     }
 
     /// Where a claim of this weight would stand behind the first `ahead`.
@@ -69,13 +72,18 @@ impl Line {
 
     /// One name is one kind with one capacity: that of the first of ours who stands ahead. Whoever stands behind is told.
     pub(crate) fn agree(&self, ahead: usize, claim: &Claim) -> Result<()> {
-        let Some(record) = self.0[..ahead].iter().find_map(|standee| standee.record.as_ref()) else { return Ok(()) };
+        let Some((_, record)) = self.first_of_ours(ahead) else { return Ok(()) };
         agree(record.kind, record.capacity, claim)
+    }
+
+    /// The first of ours among the first `ahead`, and its order: it says what the name is used as.
+    pub(crate) fn first_of_ours(&self, ahead: usize) -> Option<(u64, &Record)> {
+        self.0[..ahead].iter().find_map(|standee| Some((standee.order, standee.record.as_ref()?)))
     }
 }
 
-fn standee(kv: KeyValue, start: usize) -> Option<Standee> {
-    let claim = kv.key.get(start..)?;
+fn standee(kv: KeyValue, begin: &[u8]) -> Option<Standee> {
+    let claim = kv.key.strip_prefix(begin)?;
     // A key of a longer name's lock.
     if claim.contains(&b'/') {
         return None;
@@ -89,8 +97,10 @@ fn standee(kv: KeyValue, start: usize) -> Option<Standee> {
         bytes[8..].copy_from_slice(&low);
         ClaimId::from_bytes(bytes)
     });
-    let record = Record::read(&kv.value).filter(|_| claim.len() == 32);
-    let order = u64::try_from(kv.create_revision).ok()?;
+    // Ours are written in one way only: what looks like one and is written in another stands beside it.
+    let record = Record::read(&kv.value).filter(|_| known.is_some_and(|id| id.to_hex() == *claim));
+    // No etcd has such a revision; whoever comes with one stands ahead of all, since nobody must get past it.
+    let order = u64::try_from(kv.create_revision).unwrap_or(0);
     Some(Standee { order, id, record, mod_revision: kv.mod_revision, lease: kv.lease, key: kv.key })
 }
 
@@ -139,7 +149,8 @@ mod tests {
     fn what_others_hold_shares_with_nobody() {
         let lock = Name::new("a").unwrap();
         let reader = claim(LockKind::ReadWrite, 1, 5);
-        for foreign in [&b"a/694d8a3b5f3c2a01"[..], b"a/anything", b"a/\xff", b"a/"] {
+        let shouted = format!("a/{}", reader.id.to_string().to_uppercase());
+        for foreign in [&b"a/694d8a3b5f3c2a01"[..], b"a/anything", b"a/\xff", b"a/", shouted.as_bytes()] {
             let found = vec![
                 kv(foreign.to_vec(), 4, b"leader-1".to_vec()),
                 kv(keys::claim(&lock, reader.id), 5, Record::of(&reader).write()),
@@ -147,8 +158,12 @@ mod tests {
             let line = Line::of(&lock, found);
             assert_eq!(line.0.len(), 2, "{}", String::from_utf8_lossy(foreign));
             assert_eq!(line.verdict(1), Verdict::Behind(4));
+            assert_eq!(line.position(reader.id), Some(1));
             assert!(line.agree(1, &reader).is_ok());
         }
+        let odd = kv(b"a/anything".to_vec(), -4, Vec::new());
+        let own = kv(keys::claim(&lock, reader.id), 5, Record::of(&reader).write());
+        assert_eq!(Line::of(&lock, vec![own, odd]).verdict(1), Verdict::Behind(0), "nobody gets past it");
     }
 
     #[test]
@@ -161,5 +176,9 @@ mod tests {
             assert!(line.agree(0, &other).is_ok(), "whoever is ahead decides");
             assert_eq!(line.agree(1, &other).unwrap_err().kind(), ErrorKind::Mismatch);
         }
+        let other = claim(LockKind::Semaphore, 1, 9);
+        let both = [(&permit, 4), (&other, 5)];
+        let found = both.map(|(it, at)| kv(keys::claim(&lock, it.id), at, Record::of(it).write()));
+        assert_eq!(Line::of(&lock, found.to_vec()).verdict(1), Verdict::Behind(4), "there is room, but not for it");
     }
 }

@@ -15,7 +15,7 @@ use crate::line::{Line, Standee};
 use crate::link::Link;
 use crate::proto::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::proto::{Do, RangeRequest, RangeResponse, TxnResponse, path};
-use crate::txn;
+use crate::{trouble, txn};
 
 /// How many keys are listed at a time, lines read by one question, and leases asked for at once.
 const KEYS: i64 = 5_000;
@@ -37,13 +37,22 @@ pub(crate) async fn lines(link: &Link, after: Option<&Name>, limit: usize) -> Re
         let piece: Vec<Name> = names.by_ref().take(LINES.min(limit - all.len())).collect();
         let looks = piece.iter().map(|name| Do::Range(txn::line(name))).collect();
         let answer: TxnResponse = link.ask(path::TXN, &txn::txn(Vec::new(), looks, Vec::new())).await?.answer;
-        let read = piece.into_iter().zip(txn::ranges(answer)).map(|(name, range)| {
-            let line = Line::of(&name, range.kvs);
-            (name, line)
-        });
-        all.extend(views(link, read.collect()).await?);
+        all.extend(views(link, read(piece, answer)?).await?);
     }
     Ok(all)
+}
+
+/// The lines of these names, out of the answer to all of them.
+pub(crate) fn read(names: Vec<Name>, answer: TxnResponse) -> Result<Vec<(Name, Line)>> {
+    let ranges: Vec<RangeResponse> = txn::ranges(answer).collect();
+    if ranges.len() != names.len() {
+        return Err(trouble::garbled("other lines than were asked for"));
+    }
+    let line = |(name, range): (Name, RangeResponse)| {
+        let line = Line::of(&name, range.kvs);
+        (name, line)
+    };
+    Ok(names.into_iter().zip(ranges).map(line).collect())
 }
 
 /// The names in use, after this one: somewhat more than asked for, for those that are gone when they are looked at.
@@ -96,10 +105,10 @@ async fn views(link: &Link, lines: Vec<(Name, Line)>) -> Result<Vec<LockView>> {
     Ok(lines.iter().filter_map(|(name, line)| view(name, line, &left)).collect())
 }
 
-fn view(name: &Name, line: &Line, left: &HashMap<i64, Duration>) -> Option<LockView> {
+pub(crate) fn view(name: &Name, line: &Line, left: &HashMap<i64, Duration>) -> Option<LockView> {
     line.0.first()?;
-    let ours = line.0.iter().find_map(|standee| standee.record.as_ref());
-    let (kind, capacity) = ours.map_or((LockKind::Mutex, 1), |record| (record.kind, record.capacity));
+    let ours = line.first_of_ours(line.0.len());
+    let (kind, capacity) = ours.map_or((LockKind::Mutex, 1), |(_, record)| (record.kind, record.capacity));
     let claims = line.0.iter().enumerate().map(|(at, standee)| {
         let lease_left = left.get(&standee.lease).copied().unwrap_or_default();
         claim(line, at, standee, capacity, lease_left)

@@ -16,6 +16,7 @@ use crate::claims::Awaited;
 use crate::link::{Link, closed};
 use crate::proto::path;
 use crate::proto::watch::{EventKind, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching};
+use crate::trouble;
 
 /// What a client listens to.
 pub(crate) struct News {
@@ -97,27 +98,11 @@ impl News {
         // A member, or a connection, that was found silent may be so for long: its stream is left, too.
         let way = self.link.way();
         if desk.way != way || desk.outbox.as_ref().is_none_or(mpsc::UnboundedSender::is_closed) {
-            desk.end();
-            let (outbox, questions) = mpsc::unbounded_channel();
-            desk.outbox = Some(outbox);
-            desk.stream += 1;
+            let questions = desk.begin();
             desk.way = way;
             tokio::spawn(tell(self.link.clone(), self.desk.clone(), (way.0, desk.stream), questions));
         }
-        if let Some(id) = desk.by_range.get(&range).copied()
-            && let Some(bell) = desk.bells.get_mut(&id)
-        {
-            bell.listeners += 1;
-            return Ok(Ear { desk: self.desk.clone(), id, range, heard: bell.heard.subscribe() });
-        }
-        desk.last += 1;
-        let id = desk.last;
-        let (sender, heard) = watch::channel(Heard::default());
-        let create =
-            WatchCreateRequest { key: range.0.clone(), range_end: range.1.clone(), start_revision: 0, watch_id: id };
-        desk.say(Watching::Create(create));
-        desk.by_range.insert(range.clone(), id);
-        desk.bells.insert(id, Bell { range: range.clone(), heard: sender, listeners: 1 });
+        let (id, heard) = desk.listens(&range);
         Ok(Ear { desk: self.desk.clone(), id, range, heard })
     }
 
@@ -134,6 +119,34 @@ impl Drop for News {
 }
 
 impl Desk {
+    /// Another stream, of which nobody has heard anything yet; what it is to be asked.
+    fn begin(&mut self) -> mpsc::UnboundedReceiver<WatchRequest> {
+        self.end();
+        let (outbox, questions) = mpsc::unbounded_channel();
+        self.outbox = Some(outbox);
+        self.stream += 1;
+        questions
+    }
+
+    /// One more who listens to this; the watch that tells of it.
+    fn listens(&mut self, range: &Range) -> (i64, watch::Receiver<Heard>) {
+        if let Some(id) = self.by_range.get(range).copied()
+            && let Some(bell) = self.bells.get_mut(&id)
+        {
+            bell.listeners += 1;
+            return (id, bell.heard.subscribe());
+        }
+        self.last += 1;
+        let id = self.last;
+        let (sender, heard) = watch::channel(Heard::default());
+        let create =
+            WatchCreateRequest { key: range.0.clone(), range_end: range.1.clone(), start_revision: 0, watch_id: id };
+        self.say(Watching::Create(create));
+        self.by_range.insert(range.clone(), id);
+        self.bells.insert(id, Bell { range: range.clone(), heard: sender, listeners: 1 });
+        (id, heard)
+    }
+
     fn say(&self, request: Watching) {
         if let Some(outbox) = &self.outbox {
             // One that has ended is found by the next who listens.
@@ -155,10 +168,16 @@ impl Desk {
         if self.stream != stream {
             return;
         }
+        // A watch was refused, and since 3.5 the server does not say which: the badge has run out, or a right was taken
+        // away. Whoever listens finds out by asking, and asks with another badge.
+        if response.canceled && id < 0 {
+            return self.end();
+        }
         let Some(bell) = self.bells.get(&id) else { return };
         bell.heard.send_modify(|heard| {
             if response.created {
-                heard.since = Some(response.header.map_or(0, |header| header.revision));
+                // Told twice, the later one counts: what was missed once is not there again.
+                heard.since = heard.since.max(Some(response.header.map_or(0, |header| header.revision)));
             }
             for event in &response.events {
                 let Some(kv) = &event.kv else { continue };
@@ -206,7 +225,7 @@ async fn tell(
             match answers.message().await {
                 Ok(Some(response)) => lock(&desk).hears(stream, response),
                 Ok(None) => break None,
-                Err(status) => break Some(status.message().to_owned()),
+                Err(status) => break Some(trouble::refused(link.endpoint(at), &status).to_string()),
             }
         },
     };
@@ -222,4 +241,48 @@ async fn tell(
 
 fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stream without a network, for the fuzz targets.
+#[derive(Default)]
+pub(crate) struct Rehearsal {
+    desk: Arc<Mutex<Desk>>,
+    questions: Option<mpsc::UnboundedReceiver<WatchRequest>>,
+}
+
+impl Rehearsal {
+    pub(crate) fn begin(&mut self) {
+        self.questions = Some(lock(&self.desk).begin());
+    }
+
+    pub(crate) fn listen(&self, key: &[u8], range_end: &[u8]) -> Ear {
+        let range = (key.to_vec(), range_end.to_vec());
+        let (id, heard) = lock(&self.desk).listens(&range);
+        Ear { desk: self.desk.clone(), id, range, heard }
+    }
+
+    /// What the stream of so many streams ago tells.
+    pub(crate) fn hears(&self, ago: u64, response: WatchResponse) {
+        let mut desk = lock(&self.desk);
+        let stream = desk.stream.wrapping_sub(ago);
+        desk.hears(stream, response);
+    }
+
+    pub(crate) fn end(&self) {
+        lock(&self.desk).end();
+    }
+
+    /// What this stream was asked since the last look.
+    pub(crate) fn asked(&mut self) -> Vec<Watching> {
+        let mut asked = Vec::new();
+        while let Some(Ok(request)) = self.questions.as_mut().map(mpsc::UnboundedReceiver::try_recv) {
+            asked.extend(request.request);
+        }
+        asked
+    }
+
+    /// How many watches there are.
+    pub(crate) fn watches(&self) -> usize {
+        lock(&self.desk).bells.len()
+    }
 }

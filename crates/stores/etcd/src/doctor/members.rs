@@ -73,6 +73,7 @@ fn votes(voters: usize, reached: usize, report: &mut Report) {
     let lose = reached.saturating_sub(majority);
     if voters < 3 {
         let (found, means) = match voters {
+            0 => ("no member with a vote is told of", "who decides is not known, nor what may be lost"),
             1 => ("one member", "locks survive its restart, not its loss: with its disk all of them are gone"),
             _ => {
                 ("two members with a vote", "either of them stops all locks when it goes: that is worse than one alone")
@@ -209,6 +210,9 @@ mod tests {
         lose(&mut seen, 4);
         assert_eq!(failover(&seen), (Kept::Yes, Level::Warning), "it is away, but the next one may go");
         assert_eq!(told(&Seen { members: None, ..cluster(3) }).kept(Promise::Failover), Kept::Unknown);
+        let nobody = told(&Seen { members: Some(Vec::new()), ..cluster(3) });
+        assert_eq!(nobody.kept(Promise::Failover), Kept::No);
+        assert_eq!(says(&nobody, "no member with a vote"), Some(Level::Warning));
     }
 
     fn says(report: &Report, words: &str) -> Option<Level> {

@@ -37,7 +37,7 @@ impl Metrics {
         }
     }
 
-    fn of(text: &str) -> Option<Self> {
+    pub(super) fn of(text: &str) -> Option<Self> {
         let mut metrics = Self::default();
         for line in text.lines() {
             let Some((name, value)) = line.rsplit_once(' ') else { continue };

@@ -20,6 +20,7 @@ use lockkeeper_core::store::Store;
 use lockkeeper_core::{ClaimId, Name, Result};
 
 use self::seen::Seen;
+pub(crate) use self::seen::{Told, endpoint};
 use self::trials::Trials;
 use crate::link::Link;
 use crate::options::Options;
@@ -71,6 +72,12 @@ fn told(options: &Options, seen: &Seen, trials: Option<&Trials>, tried: &Result<
         .find(Finding::good("clock", "no clock is asked that anybody could set: the leader counts the time of leases"));
     tell_trial(tried, &mut report);
     report.sorted()
+}
+
+/// What is said of a cluster that told this, and where no lock was tried. For the fuzz targets.
+pub(crate) fn judged(options: &Options, told: Told) -> Report {
+    let untried = lockkeeper_core::Error::new(lockkeeper_core::ErrorKind::Unavailable, "no lock was tried");
+    self::told(options, &Seen::told(options, told), None, &Err(untried))
 }
 
 /// Takes a lock and hands it on, as any client would.

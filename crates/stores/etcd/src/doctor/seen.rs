@@ -140,6 +140,35 @@ impl Seen {
     }
 }
 
+/// What members tell, as it comes: how each that is named is, with its counts before and after; who belongs to the cluster;
+/// what it complains of.
+pub(crate) struct Told {
+    pub(crate) statuses: Vec<Result<StatusResponse>>,
+    pub(crate) counts: Vec<[String; 2]>,
+    pub(crate) members: Option<Vec<Member>>,
+    pub(crate) alarms: Option<Vec<Alarm>>,
+    pub(crate) term_after: u64,
+}
+
+impl Seen {
+    /// What is seen without asking anybody. For the fuzz targets.
+    pub(super) fn told(options: &Options, told: Told) -> Self {
+        let counts = told.counts.into_iter().map(|counts| counts.map(|text| Metrics::of(&text)));
+        let counts = counts.chain(std::iter::repeat([None, None]));
+        let asked = options.endpoints.iter().zip(told.statuses).zip(counts);
+        let places = asked.map(|((endpoint, said), [metrics, later])| Place {
+            endpoint: endpoint.clone(),
+            named: true,
+            said: Said::of(said),
+            metrics,
+            syncs: metrics.zip(later).and_then(|(before, later)| before.syncs_until(&later)),
+        });
+        let mut seen = Self { places: places.collect(), members: told.members, alarms: told.alarms, ..Self::default() };
+        seen.terms = (seen.term(), told.term_after);
+        seen
+    }
+}
+
 /// Asks all that the options name; fails only if nobody is there.
 async fn ask_all(link: &Link) -> Result<Vec<Place>> {
     let answers = join_all((0..link.len()).map(|at| async move {
@@ -191,11 +220,11 @@ async fn strangers(options: &Options, places: &[Place], members: &[Member]) -> V
 }
 
 /// The address in a URL that a member tells; `None` for what is not TCP.
-pub(super) fn endpoint(url: &str) -> Option<Endpoint> {
+pub(crate) fn endpoint(url: &str) -> Option<Endpoint> {
     let url: Uri = url.parse().ok()?;
     let known = matches!(url.scheme_str(), Some("http" | "https"));
     let host = url.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
-    known.then_some(Endpoint { host, port: url.port_u16()? })
+    (known && !host.is_empty()).then_some(Endpoint { host, port: url.port_u16()? })
 }
 
 #[cfg(test)]
@@ -207,7 +236,7 @@ mod tests {
         let at = |host: &str, port| Some(Endpoint { host: host.to_owned(), port });
         assert_eq!(endpoint("http://10.0.0.1:2379"), at("10.0.0.1", 2379));
         assert_eq!(endpoint("https://[::1]:2379"), at("::1", 2379));
-        for odd in ["unix://a:1", "http://a", "", "a b"] {
+        for odd in ["unix://a:1", "http://a", "http://:1", "", "a b"] {
             assert_eq!(endpoint(odd), None, "{odd}");
         }
     }
