@@ -163,15 +163,24 @@ impl Link {
         let mut trials = FuturesUnordered::new();
         let (mut newest, mut last, mut effect) = (None, None, Effect::None);
         loop {
+            let mut trial = None;
             if let Some(at) = order.next() {
                 newest = Some((at, self.members[at].epoch()));
-                let trial = attempt(at);
-                trials.push(async move { (at, trial.await) });
+                let answer = attempt(at);
+                trial = Some(Box::pin(async move { (at, answer.await) }));
             } else if trials.is_empty() {
                 return Err(last.unwrap_or_else(no_members).with_effect(effect));
             }
             let next_at = if order.peek().is_some() { end.min(Instant::now() + silence) } else { end };
-            match tokio::time::timeout_at(next_at, trials.next()).await {
+            let heard = match &mut trial {
+                // Mostly it is the only one, and needs no set of those to be waited for.
+                Some(only) if trials.is_empty() => tokio::time::timeout_at(next_at, only).await.map(Some),
+                _ => {
+                    trials.extend(trial.take());
+                    tokio::time::timeout_at(next_at, trials.next()).await
+                }
+            };
+            match heard {
                 Ok(Some((at, Ok(answer)))) => {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(Told { answer, alone: trials.is_empty() && effect == Effect::None });
@@ -189,6 +198,7 @@ impl Link {
                 }
                 Ok(None) => {}
                 Err(_) => {
+                    trials.extend(trial);
                     self.leave(newest);
                     if Instant::now() >= end {
                         return Err(self.silent());
