@@ -3,6 +3,7 @@
 //! Surprise: a member that the options do not name is asked where the cluster says it listens, without our name: an
 //! address that a server tells is not one that a password was given for.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,9 +223,15 @@ async fn strangers(options: &Options, places: &[Place], members: &[Member]) -> V
 /// The address in a URL that a member tells; `None` for what is not TCP.
 pub(crate) fn endpoint(url: &str) -> Option<Endpoint> {
     let url: Uri = url.parse().ok()?;
-    let known = matches!(url.scheme_str(), Some("http" | "https"));
-    let host = url.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
-    (known && !host.is_empty()).then_some(Endpoint { host, port: url.port_u16()? })
+    if !matches!(url.scheme_str(), Some("http" | "https")) {
+        return None;
+    }
+    let host = match url.host()?.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        // With a zone it is an address of that member's host alone.
+        Some(address) => address.parse::<Ipv6Addr>().ok()?.to_string(),
+        None => url.host().filter(|host| !host.is_empty() && !host.contains(['[', ']', '%']))?.to_owned(),
+    };
+    Some(Endpoint { host, port: url.port_u16()? })
 }
 
 #[cfg(test)]
@@ -236,7 +243,7 @@ mod tests {
         let at = |host: &str, port| Some(Endpoint { host: host.to_owned(), port });
         assert_eq!(endpoint("http://10.0.0.1:2379"), at("10.0.0.1", 2379));
         assert_eq!(endpoint("https://[::1]:2379"), at("::1", 2379));
-        for odd in ["unix://a:1", "http://a", "http://:1", "", "a b"] {
+        for odd in ["unix://a:1", "http://a", "http://:1", "http://[fe80::1%25eth0]:1", "http://[%]:1", "", "a b"] {
             assert_eq!(endpoint(odd), None, "{odd}");
         }
     }
