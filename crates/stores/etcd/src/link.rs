@@ -292,7 +292,9 @@ impl Link {
             // Nothing of the question itself has been sent.
             Err(status) => {
                 let refusal = pipe.refusal(&status).await;
-                let error = refusal.unwrap_or_else(|| trouble::refused(&self.members[at].endpoint, &status));
+                let error = refusal.unwrap_or_else(|| {
+                    trouble::not_let_in(&self.members[at].endpoint, self.options.password.as_ref(), &status)
+                });
                 return Err(Failure::Error(error.with_effect(Effect::None)));
             }
         };
