@@ -154,7 +154,7 @@ pub fn all(targets: &Value) -> Result<(Vec<Row>, Vec<Untested>), Trouble> {
                     work: work.to_string(),
                     // Long enough for the calm between the faults to be measured.
                     // Where leases are longer, so are faults and what they leave.
-                    seconds: if *work == "mutex" { 30 } else { 14 * lease_ms / LEASE_MS },
+                    seconds: if *work == "mutex" { 30 } else { (14 * lease_ms / LEASE_MS).min(20) },
                     lease_ms,
                     every_s: None,
                     workers: WORKERS,
