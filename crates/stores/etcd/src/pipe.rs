@@ -34,6 +34,8 @@ use crate::{trouble, wire};
 /// Bytes that may be on their way on the whole connection, and of one answer: a long list must not stop the rest.
 const CONNECTION_WINDOW: u32 = 4 << 20;
 const STREAM_WINDOW: u32 = 1 << 20;
+/// The longest answer: a line of thousands, each with the longest note.
+const ANSWER_MAX: usize = 64 << 20;
 /// How often a connection with something under way is tried. A server takes more than one try in 5 s for an attack.
 const TRY_EVERY: Duration = Duration::from_secs(10);
 const TRY_TAKES: Duration = Duration::from_secs(5);
@@ -95,7 +97,8 @@ impl Pipe {
         let origin = Uri::builder().scheme(scheme).authority(endpoint.to_string()).path_and_query("/").build();
         let origin = origin.map_err(|_| Error::invalid("store", "its host cannot be part of an address"))?;
         let sender = Sender(sender);
-        Ok(Self { grpc: Grpc::with_origin(sender.clone(), origin), sender, answered, end })
+        let grpc = Grpc::with_origin(sender.clone(), origin).max_decoding_message_size(ANSWER_MAX);
+        Ok(Self { grpc, sender, answered, end })
     }
 
     /// Why there was no answer, if the connection has ended and that says more than what the question came to.

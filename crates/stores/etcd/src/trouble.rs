@@ -115,7 +115,7 @@ fn told(endpoint: &Endpoint, status: &Status, said: &str) -> Error {
         // Our own side says so, too, of an answer that is too long for it: by then it is done.
         Code::OutOfRange => Error::new(ErrorKind::Unsupported, format!("no answer of {endpoint} can be had: {said}"))
             .with_effect(Effect::Unknown)
-            .with_hint("an answer has at most 4 MiB: are there very many claims, or long notes?"),
+            .with_hint("an answer has at most 64 MiB: are there very many claims, or long notes?"),
         Code::InvalidArgument | Code::FailedPrecondition | Code::Unimplemented => {
             Error::new(ErrorKind::Unsupported, format!("the etcd server at {endpoint} does not do that: {said}"))
                 .with_hint("see whether it is an etcd of 3.4 or later, and its limits: `lockkeeper doctor`")

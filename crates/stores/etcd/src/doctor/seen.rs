@@ -17,7 +17,7 @@ use crate::options::{Endpoint, Options};
 use crate::proto::cluster::{
     Alarm, AlarmRequest, AlarmResponse, Member, MemberListRequest, MemberListResponse, StatusRequest, StatusResponse,
 };
-use crate::proto::path;
+use crate::proto::{RangeRequest, RangeResponse, path};
 
 /// How long a member that was not named may take.
 const STRANGERS_TAKE: Duration = Duration::from_secs(2);
@@ -31,6 +31,8 @@ pub(super) struct Seen {
     pub(super) members: Option<Vec<Member>>,
     /// What is complained of; `None` if that could not be asked.
     pub(super) alarms: Option<Vec<Alarm>>,
+    /// Has it ever been compacted? `None` if that could not be asked.
+    pub(super) compacted: Option<bool>,
     /// The latest term before everything else was tried, and after.
     pub(super) terms: (u64, u64),
 }
@@ -102,6 +104,7 @@ impl Seen {
                 link.ask(path::ALARM, &AlarmRequest { action: 0 }).await.map(|told| told.answer);
             let known = |answer: AlarmResponse| answer.alarms.iter().map(|it| it.alarm()).collect();
             seen.alarms = answer.ok().map(known);
+            seen.compacted = was_compacted(link).await;
         }
         Ok(seen)
     }
@@ -167,6 +170,17 @@ impl Seen {
         let mut seen = Self { places: places.collect(), members: told.members, alarms: told.alarms, ..Self::default() };
         seen.terms = (seen.term(), told.term_after);
         seen
+    }
+}
+
+/// Whether the first revision is no longer kept.
+async fn was_compacted(link: &Link) -> Option<bool> {
+    let key = link.options().listed_under.clone().into_bytes();
+    let key = if key.is_empty() { vec![0] } else { key };
+    let question = RangeRequest { key, revision: 1, count_only: true, ..RangeRequest::default() };
+    match link.ask::<_, RangeResponse>(path::RANGE, &question).await {
+        Ok(_) => Some(false),
+        Err(error) => error.to_string().contains("has been compacted").then_some(true),
     }
 }
 

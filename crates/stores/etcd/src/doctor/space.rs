@@ -11,6 +11,8 @@ const USUAL_QUOTA: u64 = 2 << 30;
 const CROWDED: u64 = 80;
 /// A file smaller than this is not worth tidying.
 const SMALL: u64 = 100 << 20;
+/// From so many changes on, one that was never compacted is slower for it.
+const MANY_CHANGES: i64 = 20_000;
 
 /// Facts and findings about space and alarms.
 pub(super) fn tell(seen: &Seen, report: &mut Report) {
@@ -44,6 +46,19 @@ pub(super) fn tell(seen: &Seen, report: &mut Report) {
     if calm {
         report.find(Finding::good("space", "there is room"));
     }
+    compaction(seen, report);
+}
+
+fn compaction(seen: &Seen, report: &mut Report) {
+    let changes = seen.statuses().filter_map(|(_, status)| Some(status.header?.revision)).max().unwrap_or(0);
+    if seen.compacted == Some(false) && changes >= MANY_CHANGES {
+        let found = format!("it was never compacted, in {changes} changes");
+        let means =
+            "every lock and release is a change that is kept until then, and a name that was taken often gets slower";
+        let change =
+            "let members compact by themselves: `--auto-compaction-mode=periodic --auto-compaction-retention=5m`";
+        report.find(Finding::new("compaction", Level::Warning, found, means).with_change(change));
+    }
 }
 
 fn alarms(seen: &Seen, report: &mut Report) {
@@ -73,6 +88,7 @@ mod tests {
     use super::super::seen::Said;
     use super::*;
     use crate::doctor::tests::{cluster, levels};
+    use crate::proto::ResponseHeader;
 
     fn sized(size: i64, used: i64, quota: Option<f64>) -> Vec<Level> {
         let mut seen = cluster(1);
@@ -93,6 +109,19 @@ mod tests {
         assert_eq!(sized(gib, 10 * mib, None), [Level::Good, Level::Note], "much of it is free");
         assert_eq!(sized(90 * mib, mib, Some(100.0 * mib as f64)), [Level::Good, Level::Warning]);
         assert_eq!(sized(-1, i64::MIN, Some(f64::MAX)), [Level::Good, Level::Good]);
+    }
+
+    #[test]
+    fn what_was_never_compacted_is_told_once_it_matters() {
+        let told = |compacted, revision| {
+            let mut seen = Seen { compacted, ..cluster(1) };
+            if let Said::Status(status) = &mut seen.places[0].said {
+                status.header = status.header.map(|header| ResponseHeader { revision, ..header });
+            }
+            levels(|report| tell(&seen, report)).len() == 3
+        };
+        assert!(told(Some(false), MANY_CHANGES));
+        assert!(!told(Some(false), MANY_CHANGES - 1) && !told(Some(true), i64::MAX) && !told(None, i64::MAX));
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(super) fn cluster(members: usize) -> Seen {
         places: (0..members).map(place).collect(),
         members: Some((0..members).map(member).collect()),
         alarms: Some(Vec::new()),
+        compacted: Some(true),
         terms: (4, 4),
     }
 }
