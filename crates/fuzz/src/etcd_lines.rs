@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use lockkeeper_core::store::ClaimState;
-use lockkeeper_core::{Claim, ErrorKind, LockKind, Name, Token, Verdict};
+use lockkeeper_core::{Claim, ClaimId, ErrorKind, LockKind, Name, Token, Verdict};
 use lockkeeper_etcd::fuzzing::{self, Lined, Stood};
 use lockkeeper_etcd::proto::{Done, KeyValue, PutResponse, RangeResponse, ResponseOp, TxnResponse};
 use prost::Message;
@@ -20,10 +20,10 @@ pub(crate) fn record(input: &[u8]) {
     let note = input.to_vec();
     let ours = fuzzing::write_record(&Claim { note: note.clone(), ..claim() });
     let (read, _) = fuzzing::record(&ours).expect("what a claim writes can be read");
-    assert_eq!(read, (LockKind::Mutex, 1, 1, Duration::from_secs(30), false, claim().owner, note));
+    assert_eq!(read, (claim().id, LockKind::Mutex, 1, 1, Duration::from_secs(30), false, claim().owner, note));
     let Some((read, written)) = fuzzing::record(input) else { return };
     assert!(input.starts_with(b"lk1 "), "a record that does not begin as one");
-    let (_, weight, capacity, _, _, owner, note) = &read;
+    let (_, _, weight, capacity, _, _, owner, note) = &read;
     assert!((1..=*capacity).contains(weight) && input.ends_with(note));
     assert!(!owner.to_string().contains(char::is_control), "{owner:?}");
     assert_eq!(fuzzing::record(&written).map(|(again, _)| again).as_ref(), Some(&read), "{input:?}");
@@ -88,8 +88,8 @@ fn line(lock: &Name, found: Vec<KeyValue>) {
         }
         // A random id has neither; ids of what others made do.
         let high = one.id.to_bytes()[..8] != [0; 8] && one.id.to_bytes()[..8] != [0xff; 8];
-        let keys: HashSet<&[u8]> = all.iter().map(|one| &one.key[..]).collect();
-        if one.ours && high && keys.len() == all.len() {
+        let ids: HashSet<ClaimId> = all.iter().map(|one| one.id).collect();
+        if one.ours && high && ids.len() == all.len() {
             assert_eq!(lined.position(one.id), Some(at), "{one:?} is taken for another");
         }
     }
@@ -107,7 +107,8 @@ fn stand_where_they_should(lock: &Name, found: &[KeyValue], all: &[Stood]) {
         let is_it = |kv: &&KeyValue| kv.key == one.key && u64::try_from(kv.create_revision).unwrap_or(0) == one.order;
         let mut is = found.iter().filter(is_it).peekable();
         assert!(is.peek().is_some(), "{one:?} was not found");
-        let ours = fuzzing::claim_key(lock, one.id) == one.key && is.any(|kv| fuzzing::record(&kv.value).is_some());
+        let is_its = |kv: &KeyValue| fuzzing::record(&kv.value).is_some_and(|(read, _)| read.0 == one.id);
+        let ours = fuzzing::is_slot(lock, &one.key) && is.any(is_its);
         assert!(ours || !one.ours, "{one:?} is none of ours");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Surprise: its questions are the store's own to the letter, with the claim's key, its record and the lease of the client.
 //! What is measured is what the whole client costs beyond them. And every slice begins on a server that has forgotten what was
-//! deleted before: it reads a line by going past all its keys, also those of claims that have left, until it is compacted.
+//! deleted before: until then it goes past every key that was there, and those of a peer's turns are many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -16,6 +16,9 @@ use lockkeeper_etcd::{Endpoint, Options};
 
 use crate::Outcome;
 use crate::pairs::{self, name};
+
+/// Where the client's claims stand.
+const SLOT: &[u8] = b"3f2b8c6d90e145a7b8c6d90e00000000";
 
 /// The lease of every lock here.
 pub const LEASE_S: i64 = 30;
@@ -33,7 +36,7 @@ pub struct Bare {
     client: Client,
     /// The lease.
     lease: i64,
-    /// No claim of a key that has been there before: ours have none either.
+    /// Every claim has an id of its own; the key that it stands at is used again, as ours are.
     claims: Arc<AtomicU64>,
     compacted: Arc<AtomicI64>,
 }
@@ -64,9 +67,9 @@ impl Bare {
     }
 
     async fn enter(&self, lock: &Lock, claim: &str) -> Outcome<i64> {
-        let key = [&lock.line, claim.as_bytes()].concat();
+        let key = [&lock.line[..], SLOT].concat();
         let mark = [&lock.gone, claim.as_bytes()].concat();
-        let record = format!("lk1 mutex 1 1 30000 - {claim} 12345 a-host-name orders\n").into_bytes();
+        let record = format!("lk1 mutex 1 1 30000 - {claim} {claim} 12345 a-host-name orders\n").into_bytes();
         let line =
             || Do::Range(RangeRequest { key: lock.line.clone(), range_end: lock.end.clone(), ..Default::default() });
         let put = Do::Put(PutRequest { key: key.clone(), value: record, lease: self.lease, ..Default::default() });
@@ -79,8 +82,8 @@ impl Bare {
         Ok(read.filter(|_| answer.succeeded).ok_or("a name of this program alone is taken")?.create_revision)
     }
 
-    async fn leave(&self, lock: &Lock, claim: &str, order: i64) -> Outcome<()> {
-        let key = [&lock.line, claim.as_bytes()].concat();
+    async fn leave(&self, lock: &Lock, order: i64) -> Outcome<()> {
+        let key = [&lock.line[..], SLOT].concat();
         let look = Do::Range(RangeRequest { key: key.clone(), ..Default::default() });
         let delete = Do::Delete(DeleteRangeRequest { key: key.clone(), range_end: Vec::new() });
         let question = txn(vec![created(&key, order)], vec![look, delete], Vec::new());
@@ -112,7 +115,7 @@ impl pairs::Client for Bare {
         let number = self.claims.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let claim = format!("{number:016x}{number:016x}");
         let order = self.enter(lock, &claim).await?;
-        self.leave(lock, &claim, order).await
+        self.leave(lock, order).await
     }
 }
 

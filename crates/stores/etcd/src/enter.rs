@@ -15,7 +15,7 @@ use lockkeeper_core::{Claim, ClaimId, Effect, Error, ErrorKind, Name, Patience, 
 use crate::claims::Awaited;
 use crate::keys;
 use crate::leave::unless_over;
-use crate::line::Line;
+use crate::line::{Line, Standee};
 use crate::proto::{Do, RangeResponse, ResponseHeader, TxnResponse, path};
 use crate::record::Record;
 use crate::session::{KeptAlive, Session, keep_alive};
@@ -66,8 +66,7 @@ impl Etcd {
         let mut only_if_empty = claim.patience == Patience::Now;
         for _ in 0..TRIES {
             let (session, kept) = self.session_for(lock, claim).await?;
-            let strayed = self.claims.asks(lock, claim.id, &session);
-            let key = keys::claim(lock, claim.id);
+            let (key, strayed) = self.claims.asks(lock, claim.id, &session);
             let mut conditions = vec![txn::created(&key, 0), txn::created(&keys::gone(lock, claim.id), 0)];
             if only_if_empty {
                 conditions.push(txn::nothing_under(&keys::line(lock)));
@@ -91,13 +90,25 @@ impl Etcd {
             if let Some(kept) = kept {
                 session.confirm(kept, seen.term);
             }
-            match seen.line.position(claim.id) {
-                Some(at) if put => return self.settle(lock, claim, &session, &seen, at).await,
-                Some(at) => match self.came_before(lock, claim, &session, seen.line.0[at].lease).await? {
-                    Some(standing) => return Ok(standing),
-                    None => continue,
-                },
-                None => {}
+            let own = seen.line.0.iter().position(|standee| put && standee.key == key);
+            let earlier = seen.line.0.iter().find(|standee| standee.id == claim.id && !(put && standee.key == key));
+            match (own, earlier) {
+                (Some(at), None) => return self.settle(lock, claim, &session, &seen, at).await,
+                (own, Some(earlier)) => {
+                    let twin = own.map(|at| &seen.line.0[at]);
+                    match self.came_before(lock, claim, &session, (twin, earlier)).await? {
+                        Some(standing) => return Ok(standing),
+                        None => continue,
+                    }
+                }
+                (None, None) => {}
+            }
+            if seen.line.0.iter().any(|standee| standee.key == key) {
+                // A name that is kept after its holder went, or what nobody has heard of since: another slot is free.
+                self.claims.moves(lock, claim.id);
+                if !only_if_empty {
+                    continue;
+                }
             }
             if only_if_empty {
                 let ahead = seen.line.0.len();
@@ -126,10 +137,17 @@ impl Etcd {
         lock: &Name,
         claim: &Claim,
         fresh: &Arc<Session>,
-        lease: i64,
+        (twin, found): (Option<&Standee>, &Standee),
     ) -> Result<Option<Standing>> {
-        if lease != fresh.id {
-            let hung_on = Session::of_another(lease);
+        if let Some(twin) = twin {
+            // It was at another slot then. The one that came first is the claim.
+            let is_it = txn::created(&twin.key, i64::try_from(twin.order).unwrap_or(0));
+            let question = txn::txn(vec![is_it], vec![txn::delete(&twin.key)], Vec::new());
+            self.link.ask::<_, TxnResponse>(path::TXN, &question).await?;
+        }
+        self.claims.change(lock, claim.id, |known| known.key.clone_from(&found.key));
+        if found.lease != fresh.id {
+            let hung_on = Session::of_another(found.lease);
             self.claims.change(lock, claim.id, |known| known.session = Some(hung_on));
             self.not_needed(fresh);
         }
@@ -139,7 +157,10 @@ impl Etcd {
     /// Where a claim that stands is in the line; `None` if it does not stand and may come.
     async fn ask(&self, lock: &Name, claim: &Claim) -> Result<Option<Standing>> {
         for _ in 0..TRIES {
-            let known = self.claims.get(lock, claim.id).and_then(|known| known.session);
+            let (key, known) = match self.claims.get(lock, claim.id) {
+                Some(known) => (known.key, known.session),
+                None => (Vec::new(), None),
+            };
             let (session, kept) = match known {
                 Some(session) => (session.clone(), self.refresh(&session).await?),
                 None => match self.look_up(lock, claim.id).await? {
@@ -151,11 +172,12 @@ impl Etcd {
             if let Some(kept) = kept {
                 session.confirm(kept, seen.term);
             }
+            if seen.line.0.iter().any(|standee| standee.key == key && standee.record.is_none()) {
+                return Err(Error::new(ErrorKind::Foreign, format!("somebody else wrote over the claim on `{lock}`")));
+            }
             let Some(at) = seen.line.position(claim.id) else { return Ok(absent(claim)) };
             let own = &seen.line.0[at];
-            let Some(record) = &own.record else {
-                return Err(Error::new(ErrorKind::Foreign, format!("somebody else wrote over the claim on `{lock}`")));
-            };
+            let Some(record) = &own.record else { return Ok(absent(claim)) };
             may_not_grow(record.weight, claim)?;
             if record.left {
                 return Ok(Some(Standing::Refused { retry_after: None }));

@@ -21,15 +21,15 @@ use crate::proto::{KeyValue, TxnResponse};
 use crate::record::Record;
 use crate::{cells, doctor, keys, look, trouble};
 
-/// What a claim's value says: its kind, weight, capacity and lease, whether its holder is out, its owner, its note.
-pub type Recorded = (LockKind, u32, u32, Duration, bool, Owner, Vec<u8>);
+/// What a claim's value says: its id, kind, weight, capacity and lease, whether its holder is out, its owner, its note.
+pub type Recorded = (ClaimId, LockKind, u32, u32, Duration, bool, Owner, Vec<u8>);
 
 /// Reads a claim's value; what it says, and how we write that.
 pub fn record(value: &[u8]) -> Option<(Recorded, Vec<u8>)> {
     let record = Record::read(value)?;
     let written = record.write();
-    let Record { kind, weight, capacity, lease, left, owner, note } = record;
-    Some(((kind, weight, capacity, lease, left, owner, note), written))
+    let Record { id, kind, weight, capacity, lease, left, owner, note } = record;
+    Some(((id, kind, weight, capacity, lease, left, owner, note), written))
 }
 
 /// The value of a claim that comes.
@@ -37,9 +37,9 @@ pub fn write_record(claim: &Claim) -> Vec<u8> {
     Record::of(claim).write()
 }
 
-/// The key of a claim.
-pub fn claim_key(lock: &Name, id: ClaimId) -> Vec<u8> {
-    keys::claim(lock, id)
+/// Can one of ours stand at this key?
+pub fn is_slot(lock: &Name, key: &[u8]) -> bool {
+    key.strip_prefix(&keys::line(lock)[..]).is_some_and(keys::is_slot)
 }
 
 /// One who stands in a line.

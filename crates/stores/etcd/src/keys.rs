@@ -1,8 +1,10 @@
 //! Where things stand in etcd: the one place that knows.
 //!
-//! The claims of the lock `a/b` are the keys `a/b/<claim id>`: the layout of etcd's own recipes, whose locks end in the id of
-//! a lease instead. Surprise: the keys of the lock `a/b` lie between those of the lock `a`, and are told apart by what
-//! follows the name: a claim of `a` has no further `/`. Cells stand where no lock can, since no name has a brace.
+//! The claims of the lock `a/b` are the keys `a/b/<slot>`: the layout of etcd's own recipes, whose locks end in the id of a
+//! lease instead. A slot is a client and a number, and is used again by the client's next claim on that name: a key that was
+//! deleted is walked past by every look at the line until the server is compacted, so there must be few. Surprise: the keys of the
+//! lock `a/b` lie between those of the lock `a`, and are told apart by what follows the name: a claim of `a` has no further `/`.
+//! Cells stand where no lock can, since no name has a brace.
 
 use lockkeeper_core::{ClaimId, Name};
 
@@ -15,15 +17,24 @@ pub(crate) fn line(lock: &Name) -> Vec<u8> {
     [lock.as_str().as_bytes(), b"/"].concat()
 }
 
-/// The key of a claim.
-pub(crate) fn claim(lock: &Name, id: ClaimId) -> Vec<u8> {
-    [lock.as_str().as_bytes(), b"/", &id.to_hex()].concat()
+/// Where a client puts its claims: 24 digits that are its own, and 8 that it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) client: u128,
+    pub(crate) number: u32,
 }
 
-/// The key that another client made with its lease, under the id it is shown with.
-pub(crate) fn foreign(lock: &Name, id: ClaimId) -> Option<Vec<u8>> {
-    let lease = u64::try_from(u128::from_be_bytes(id.to_bytes())).ok()?;
-    Some(format!("{lock}/{lease:x}").into_bytes())
+impl Slot {
+    /// The key of whatever claim is there.
+    pub(crate) fn key(self, lock: &Name) -> Vec<u8> {
+        let place = (self.client >> 32 << 32) | u128::from(self.number);
+        [lock.as_str().as_bytes(), b"/", &ClaimId::from_bytes(place.to_be_bytes()).to_hex()].concat()
+    }
+}
+
+/// Is that how a slot is written? Ours are written in one way only.
+pub(crate) fn is_slot(text: &[u8]) -> bool {
+    text.len() == 32 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// A claim that has left, but may still be on its way in, is kept out by this key.
@@ -55,12 +66,8 @@ pub(crate) fn parse(key: &[u8]) -> Option<(Name, &str)> {
     Some((Name::new(name).ok()?, claim))
 }
 
-/// The id that a claim is shown with: its own, or the lease of another client's. It leads back to this one key: the same
-/// number written in another way is something else.
+/// The id that another client's claim is shown with: that of its lease.
 pub(crate) fn id_of(claim: &str) -> Option<ClaimId> {
-    if let Ok(id) = claim.parse::<ClaimId>() {
-        return (id.to_hex() == *claim.as_bytes()).then_some(id);
-    }
     let lease = u64::from_str_radix(claim, 16).ok().filter(|lease| format!("{lease:x}") == claim)?;
     Some(ClaimId::from_bytes(u128::from(lease).to_be_bytes()))
 }
@@ -71,20 +78,23 @@ mod tests {
 
     #[test]
     fn a_key_is_read_as_it_was_written() {
-        let (lock, id) = (Name::new("a/b").unwrap(), ClaimId::random().unwrap());
-        let key = claim(&lock, id);
+        let lock = Name::new("a/b").unwrap();
+        let slot = Slot { client: u128::MAX / 3, number: 7 };
+        let key = slot.key(&lock);
         let (name, text) = parse(&key).unwrap();
-        assert_eq!((name, id_of(text)), (lock, Some(id)));
+        assert_eq!((name, text), (lock.clone(), "55555555555555555555555500000007"));
+        assert!(is_slot(text.as_bytes()));
+        assert_ne!(Slot { number: 8, ..slot }.key(&lock), key);
     }
 
     #[test]
-    fn another_clients_key_has_an_id_that_leads_back() {
-        let lock = Name::new("a").unwrap();
-        let id = id_of("694d8a3b5f3c2a01").unwrap();
-        assert_eq!(foreign(&lock, id).unwrap(), b"a/694d8a3b5f3c2a01");
-        assert_eq!(foreign(&lock, ClaimId::from_bytes([1; 16])), None);
-        for odd in ["", "+5", "x", "05", "A", &ClaimId::from_bytes([0xab; 16]).to_string().to_uppercase()] {
+    fn another_clients_key_has_the_id_of_its_lease() {
+        assert_eq!(id_of("694d8a3b5f3c2a01"), Some(ClaimId::from_bytes(0x694d_8a3b_5f3c_2a01_u128.to_be_bytes())));
+        for odd in ["", "+5", "x", "05", "A", "55555555555555555555555500000007"] {
             assert_eq!(id_of(odd), None, "{odd}");
+        }
+        for odd in [&b""[..], b"5555", b"5555555555555555555555550000000G", b"555555555555555555555555000000AB"] {
+            assert!(!is_slot(odd));
         }
     }
 

@@ -11,6 +11,7 @@ use lockkeeper_core::{ClaimId, Error, ErrorKind, Name, Result, Verdict};
 
 use crate::claims::Known;
 use crate::keys;
+use crate::line::Line;
 use crate::link::{Link, Told};
 use crate::proto::{Do, KeyValue, TxnResponse, path};
 use crate::record::Record;
@@ -122,7 +123,9 @@ impl Etcd {
                     self.link.ask_for(path::TXN, &question, unless_over).await?;
                 }
                 let revision = answer.header.map_or(0, |header| header.revision);
-                self.free_after(length, own.key.clone(), revision, lease);
+                self.claims.change(lock, id, |known| known.kept = true);
+                let slot = known.map(|known| (lock.clone(), known.number));
+                self.free_after(length, (own.key.clone(), revision), lease, slot);
                 return Ok(Left::Released);
             }
             let link = self.link.clone();
@@ -131,9 +134,15 @@ impl Etcd {
         Err(Error::new(ErrorKind::Unavailable, format!("the claim on `{lock}` is changed by others all the time")))
     }
 
-    /// Frees a name that was kept, if nobody has touched it since.
-    fn free_after(&self, length: Duration, key: Vec<u8>, revision: i64, lease: Arc<Session>) {
-        let link = self.link.clone();
+    /// Frees a name that was kept, if nobody has touched it since; then its slot is free, too.
+    fn free_after(
+        &self,
+        length: Duration,
+        (key, revision): (Vec<u8>, i64),
+        lease: Arc<Session>,
+        slot: Option<(Name, u32)>,
+    ) {
+        let (link, claims) = (self.link.clone(), self.claims.clone());
         tokio::spawn(async move {
             tokio::time::sleep(length).await;
             let question = txn::txn(vec![txn::changed(&key, revision)], vec![txn::delete(&key)], Vec::new());
@@ -141,33 +150,47 @@ impl Etcd {
             if let Err(error) = freed.and(lease.revoke(&link).await) {
                 tracing::debug!(target: "lockkeeper", %error, "a kept name was not freed; it runs out by itself");
             }
+            if let Some((lock, number)) = slot {
+                claims.give_back(&lock, number);
+            }
         });
     }
 }
 
 /// Takes a claim out, and sees to it that nothing of it comes later.
+///
+/// Compared by its create-revision: the slot may be another claim's when the question is heard.
 pub(crate) async fn take_out(link: &Link, lock: &Name, id: ClaimId, known: Option<&Known>) -> Result<Left> {
-    let key = keys::claim(lock, id);
-    let stray = known.filter(|known| known.stray).and_then(|known| known.session.clone());
+    if let Some((key, order)) = known.filter(|known| !known.stray).and_then(|known| Some((&known.key, known.order?))) {
+        let then = vec![Do::Range(txn::get(key)), txn::delete(key)];
+        return outcome(link.ask(path::TXN, &txn::txn(vec![txn::created(key, order)], then, Vec::new())).await?);
+    }
+    let mut steps = vec![Do::Range(txn::line(lock))];
+    // If the lease is over, nothing can hang on it any more.
+    let stray = known.filter(|known| known.stray).and_then(|known| known.session.as_ref());
+    let mut marked = None;
     if let Some(session) = stray {
-        let steps = vec![Do::Range(txn::get(&key)), txn::delete(&key), mark(lock, id, &session)];
-        let told = link.ask_for(path::TXN, &txn::txn(Vec::new(), steps, Vec::new()), unless_over).await?;
-        // If the lease is over, nothing can hang on it any more.
-        if let Some(answer) = told.answer {
-            return outcome(Told { answer, alone: told.alone });
+        steps.push(mark(lock, id, session));
+        marked = link.ask_for(path::TXN, &txn::txn(Vec::new(), steps.clone(), Vec::new()), unless_over).await?.answer;
+        steps.pop();
+    }
+    let answer = match marked {
+        Some(answer) => answer,
+        None => link.ask(path::TXN, &txn::txn(Vec::new(), steps, Vec::new())).await?.answer,
+    };
+    let line = Line::of(lock, txn::last_range(answer)?);
+    let mut left = Left::NotHeld;
+    // Mostly one. A put that was heard late, at the slot it had first, is there beside the one that was heard in time.
+    for own in line.0.iter().filter(|standee| standee.id == id) {
+        let order = i64::try_from(own.order).unwrap_or(0);
+        let then = vec![Do::Range(txn::get(&own.key)), txn::delete(&own.key)];
+        let told = link.ask(path::TXN, &txn::txn(vec![txn::created(&own.key, order)], then, Vec::new())).await?;
+        match outcome(told)? {
+            Left::NotHeld => {}
+            out => left = out,
         }
     }
-    let order = known.filter(|known| !known.stray).and_then(|known| known.order);
-    let conditions = order.map(|order| txn::created(&key, order)).into_iter().collect();
-    let then = vec![Do::Range(txn::get(&key)), txn::delete(&key)];
-    let left = outcome(link.ask(path::TXN, &txn::txn(conditions, then, Vec::new())).await?)?;
-    match (left, keys::foreign(lock, id)) {
-        (Left::NotHeld, Some(key)) if known.is_none() => {
-            let then = vec![Do::Range(txn::get(&key)), txn::delete(&key)];
-            outcome(link.ask(path::TXN, &txn::txn(Vec::new(), then, Vec::new())).await?)
-        }
-        (left, _) => Ok(left),
-    }
+    Ok(left)
 }
 
 /// A mark on the lease that a claim could hang on: whatever of it was not answered finds that and does nothing.

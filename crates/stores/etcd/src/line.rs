@@ -88,17 +88,17 @@ fn standee(kv: KeyValue, begin: &[u8]) -> Option<Standee> {
     if claim.contains(&b'/') {
         return None;
     }
+    // Ours are written in one way only: what looks like one and is written in another stands beside it.
+    let record = Record::read(&kv.value).filter(|_| keys::is_slot(claim));
     // Whatever stands there is in the way of others, so it is in ours: a name that says nothing gets a number of its own.
-    let known = std::str::from_utf8(claim).ok().and_then(keys::id_of);
-    let id = known.unwrap_or_else(|| {
+    let id = record.as_ref().map(|record| record.id).or_else(|| keys::id_of(std::str::from_utf8(claim).ok()?));
+    let id = id.unwrap_or_else(|| {
         let [high, low] = [u64::MAX, kv.create_revision.unsigned_abs()].map(u64::to_be_bytes);
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&high);
         bytes[8..].copy_from_slice(&low);
         ClaimId::from_bytes(bytes)
     });
-    // Ours are written in one way only: what looks like one and is written in another stands beside it.
-    let record = Record::read(&kv.value).filter(|_| known.is_some_and(|id| id.to_hex() == *claim));
     // No etcd has such a revision; whoever comes with one stands ahead of all, since nobody must get past it.
     let order = u64::try_from(kv.create_revision).unwrap_or(0);
     Some(Standee { order, id, record, mod_revision: kv.mod_revision, lease: kv.lease, key: kv.key })
@@ -127,6 +127,12 @@ mod tests {
         }
     }
 
+    /// Any slot does.
+    fn key_of(lock: &Name, claim: &Claim) -> Vec<u8> {
+        let client = u128::from_be_bytes(claim.id.to_bytes());
+        keys::Slot { client, number: 0 }.key(lock)
+    }
+
     fn kv(key: Vec<u8>, create_revision: i64, value: Vec<u8>) -> KeyValue {
         KeyValue { key, create_revision, mod_revision: create_revision, version: 1, value, lease: 9 }
     }
@@ -136,9 +142,9 @@ mod tests {
         let (a, ab) = (Name::new("a").unwrap(), Name::new("a/b").unwrap());
         let [one, two, other] = [(); 3].map(|()| claim(LockKind::Mutex, 1, 1));
         let found = vec![
-            kv(keys::claim(&a, two.id), 12, Record::of(&two).write()),
-            kv(keys::claim(&ab, other.id), 3, Record::of(&other).write()),
-            kv(keys::claim(&a, one.id), 5, Record::of(&one).write()),
+            kv(key_of(&a, &two), 12, Record::of(&two).write()),
+            kv(key_of(&ab, &other), 3, Record::of(&other).write()),
+            kv(key_of(&a, &one), 5, Record::of(&one).write()),
         ];
         let line = Line::of(&a, found);
         assert_eq!((line.position(one.id), line.position(two.id), line.position(other.id)), (Some(0), Some(1), None));
@@ -153,7 +159,7 @@ mod tests {
         for foreign in [&b"a/694d8a3b5f3c2a01"[..], b"a/anything", b"a/\xff", b"a/", shouted.as_bytes()] {
             let found = vec![
                 kv(foreign.to_vec(), 4, b"leader-1".to_vec()),
-                kv(keys::claim(&lock, reader.id), 5, Record::of(&reader).write()),
+                kv(key_of(&lock, &reader), 5, Record::of(&reader).write()),
             ];
             let line = Line::of(&lock, found);
             assert_eq!(line.0.len(), 2, "{}", String::from_utf8_lossy(foreign));
@@ -162,7 +168,7 @@ mod tests {
             assert!(line.agree(1, &reader).is_ok());
         }
         let odd = kv(b"a/anything".to_vec(), -4, Vec::new());
-        let own = kv(keys::claim(&lock, reader.id), 5, Record::of(&reader).write());
+        let own = kv(key_of(&lock, &reader), 5, Record::of(&reader).write());
         assert_eq!(Line::of(&lock, vec![own, odd]).verdict(1), Verdict::Behind(0), "nobody gets past it");
     }
 
@@ -170,7 +176,7 @@ mod tests {
     fn kinds_must_agree() {
         let lock = Name::new("a").unwrap();
         let permit = claim(LockKind::Semaphore, 1, 5);
-        let line = Line::of(&lock, vec![kv(keys::claim(&lock, permit.id), 4, Record::of(&permit).write())]);
+        let line = Line::of(&lock, vec![kv(key_of(&lock, &permit), 4, Record::of(&permit).write())]);
         assert!(line.agree(1, &claim(LockKind::Semaphore, 2, 5)).is_ok());
         for other in [claim(LockKind::Mutex, 1, 1), claim(LockKind::Semaphore, 1, 4)] {
             assert!(line.agree(0, &other).is_ok(), "whoever is ahead decides");
@@ -178,7 +184,7 @@ mod tests {
         }
         let other = claim(LockKind::Semaphore, 1, 9);
         let both = [(&permit, 4), (&other, 5)];
-        let found = both.map(|(it, at)| kv(keys::claim(&lock, it.id), at, Record::of(it).write()));
+        let found = both.map(|(it, at)| kv(key_of(&lock, it), at, Record::of(it).write()));
         assert_eq!(Line::of(&lock, found.to_vec()).verdict(1), Verdict::Behind(4), "there is room, but not for it");
     }
 }

@@ -23,17 +23,18 @@ const LOOKS: usize = 100;
 /// A hold, and the lease it hangs on.
 struct Hanging<'a> {
     held: &'a Held,
-    session: Option<Arc<Session>>,
+    /// `None` if it is no hold.
+    on: Option<(Vec<u8>, Arc<Session>)>,
 }
 
 impl Etcd {
     pub(crate) async fn renew_all(&self, held: &[Held]) -> Result<Vec<Renewal>> {
         let mut hanging = Vec::with_capacity(held.len());
         for held in held {
-            hanging.push(Hanging { held, session: self.lease_of(held).await? });
+            hanging.push(Hanging { held, on: self.lease_of(held).await? });
         }
         let sessions: HashMap<i64, Arc<Session>> =
-            hanging.iter().filter_map(|hold| hold.session.clone()).map(|session| (session.id, session)).collect();
+            hanging.iter().filter_map(|hold| hold.on.clone()).map(|(_, session)| (session.id, session)).collect();
         if sessions.is_empty() {
             return Ok(vec![Renewal::Gone; held.len()]);
         }
@@ -53,26 +54,30 @@ impl Etcd {
         Ok(renewals)
     }
 
-    /// The lease that a hold hangs on; `None` if it is no hold.
-    async fn lease_of(&self, held: &Held) -> Result<Option<Arc<Session>>> {
+    /// The key of a hold and the lease it hangs on; `None` if it is no hold.
+    async fn lease_of(&self, held: &Held) -> Result<Option<(Vec<u8>, Arc<Session>)>> {
         if self.claims.is_swept(&held.lock, held.id) {
             return Ok(None);
         }
         if let Some(known) = self.claims.goes_on(&held.lock, held.id, held.lease) {
             // One that was told to wait has not been told anything else since.
-            return Ok(known.session.filter(|_| known.waits_for.is_none()));
+            let session = known.session.filter(|_| known.waits_for.is_none());
+            return Ok(session.map(|session| (known.key, session)));
         }
         // Another client of ours made it.
         let question = txn::line(&held.lock);
         let answer: crate::proto::RangeResponse = self.renewals.ask(path::RANGE, &question).await?.answer;
         let line = crate::line::Line::of(&held.lock, answer.kvs);
         let inside = line.position(held.id).filter(|at| line.verdict(*at) == Verdict::In);
-        Ok(inside.map(|at| Session::of_another(line.0[at].lease)))
+        Ok(inside.map(|at| (line.0[at].key.clone(), Session::of_another(line.0[at].lease))))
     }
 
     /// The keys of some holds, as a majority has them, and the term they were read in.
     async fn look_at(&self, holds: &[Hanging<'_>]) -> Result<(u64, Vec<Option<KeyValue>>)> {
-        let looks = holds.iter().map(|hold| Do::Range(txn::get(&keys::claim(&hold.held.lock, hold.held.id)))).collect();
+        // One that is no hold is looked for where no hold can be.
+        let nowhere = |hold: &Hanging<'_>| keys::gone(&hold.held.lock, hold.held.id);
+        let key = |hold: &Hanging<'_>| hold.on.as_ref().map_or_else(|| nowhere(hold), |(key, _)| key.clone());
+        let looks = holds.iter().map(|hold| Do::Range(txn::get(&key(hold)))).collect();
         let answer: TxnResponse = self.renewals.ask(path::TXN, &txn::txn(Vec::new(), looks, Vec::new())).await?.answer;
         let term = answer.header.map_or(0, |header| header.raft_term);
         let found: Vec<_> = txn::ranges(answer).map(|range| range.kvs.into_iter().next()).collect();
@@ -89,9 +94,10 @@ impl Etcd {
         kept: &HashMap<i64, KeptAlive>,
         term: u64,
     ) -> Result<Renewal> {
-        let (Some(session), Some(kv)) = (&hold.session, kv) else { return Ok(Renewal::Gone) };
-        // Broken, or written over: not ours any more.
-        if kv.lease != session.id || Record::read(&kv.value).is_none_or(|record| record.left) {
+        let (Some((_, session)), Some(kv)) = (&hold.on, kv) else { return Ok(Renewal::Gone) };
+        // Broken, written over, or the slot of another claim: not ours any more.
+        let ours = |record: Record| record.id == hold.held.id && !record.left;
+        if kv.lease != session.id || !Record::read(&kv.value).is_some_and(ours) {
             return Ok(Renewal::Gone);
         }
         let Some(kept) = kept.get(&session.id).filter(|kept| session.confirm(**kept, term)) else {

@@ -41,7 +41,7 @@ pub struct Etcd {
     pub(crate) link: Arc<Link>,
     /// For renewals, made by whoever renews: the watchdog's own thread.
     pub(crate) renewals: Link,
-    pub(crate) claims: Claims,
+    pub(crate) claims: Arc<Claims>,
     pub(crate) news: News,
     /// The lease of all claims of the usual length.
     shared: Mutex<Option<Arc<Session>>>,
@@ -81,7 +81,7 @@ impl Etcd {
         Ok(Arc::new(Self {
             profile: profile(voters),
             renewals: Link::new(options),
-            claims: Claims::default(),
+            claims: Arc::new(Claims::new()?),
             news: News::new(link.clone()),
             link,
             shared: Mutex::default(),

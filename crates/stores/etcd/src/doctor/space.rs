@@ -54,7 +54,7 @@ fn compaction(seen: &Seen, report: &mut Report) {
     if seen.compacted == Some(false) && changes >= MANY_CHANGES {
         let found = format!("it was never compacted, in {changes} changes");
         let means =
-            "every lock and release is a change that is kept until then, and a name that was taken often gets slower";
+            "every lock and release is a change that is kept until then, and names that many processes take get slower";
         let change =
             "let members compact by themselves: `--auto-compaction-mode=periodic --auto-compaction-retention=5m`";
         report.find(Finding::new("compaction", Level::Warning, found, means).with_change(change));
