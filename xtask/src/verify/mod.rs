@@ -239,10 +239,22 @@ fn kept(root: &Path) -> Result<Value, Trouble> {
 
 /// Keeps it, and makes the page of it.
 fn keep(root: &Path, results: &Value) -> Result<(), Trouble> {
-    let mut text = serde_json::to_string_pretty(results).map_err(|e| Trouble::new(e.to_string()))?;
-    text.push('\n');
-    fs::write(root.join(RESULTS), text).map_err(|e| Trouble::new(format!("cannot write {RESULTS}: {e}")))?;
+    fs::write(root.join(RESULTS), written(results))
+        .map_err(|e| Trouble::new(format!("cannot write {RESULTS}: {e}")))?;
     render(root)
+}
+
+/// A line for each row: changes show which they are, and the file stays small.
+fn written(results: &Value) -> String {
+    let field = |(name, value): (&String, &Value)| match value.as_array() {
+        Some(rows) => {
+            let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+            format!("{}: [\n{}\n]", json!(name), rows.join(",\n"))
+        }
+        None => format!("{}: {value}", json!(name)),
+    };
+    let fields: Vec<String> = results.as_object().into_iter().flatten().map(field).collect();
+    format!("{{\n{}\n}}\n", fields.join(",\n"))
 }
 
 /// Makes the page of what is kept.
@@ -259,6 +271,15 @@ fn render(root: &Path) -> Result<(), Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let results =
+            json!({ "schema": "x", "rows": [{ "a": 1.5 }, { "b": "\n" }], "none": [], "mutants": { "c": [2] } });
+        let text = written(&results);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), results);
+        assert_eq!(text.lines().filter(|line| line.starts_with("{\"")).count(), 2, "{text}");
+    }
 
     #[test]
     fn the_page_is_made_of_what_is_kept() {
