@@ -20,6 +20,7 @@ mod exclusive;
 pub mod laws;
 pub mod meddle;
 mod record;
+pub mod secrets;
 mod world;
 
 pub use exclusive::{Exclusive, Lock};

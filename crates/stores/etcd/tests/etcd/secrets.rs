@@ -1,111 +1,20 @@
 //! A password is in no error, no `Debug` and no log, whatever goes wrong; at every level, and from every thread.
-//!
-//! Surprise: the collector of logs is for the whole test program, since the watchdog has a thread of its own. It keeps only
-//! what holds the word that all passwords here have in common.
 
-use std::error::Error as StdError;
-use std::fmt::{Debug, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::fmt::Debug;
 use std::time::Duration;
 
 use lockkeeper_conformance::certificates::{self, Host};
 use lockkeeper_conformance::rig::Proxy;
+use lockkeeper_conformance::secrets::{Collector, keeps_quiet, shown};
 use lockkeeper_core::Error;
 use lockkeeper_core::access::{Secret, Tls};
 use lockkeeper_core::store::Store;
 use lockkeeper_etcd::{Etcd, Options};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use crate::common::*;
 use crate::users::{KEEPER, STRANGER, as_user, with_users};
 
-/// What all passwords here have in common.
-const WORD: &str = "swordfish";
 const WRONG: &str = "swordfish-of-nobody";
-
-/// Everything that is traced, at any level.
-#[derive(Default)]
-struct Collector {
-    seen: AtomicU64,
-    spans: AtomicU64,
-    told: Mutex<Vec<String>>,
-}
-
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = write!(self.0, " {}={value:?}", field.name());
-    }
-}
-
-impl Collector {
-    /// The one of this program, at work from the first call on.
-    fn start() -> &'static Collector {
-        static ONLY: OnceLock<&'static Collector> = OnceLock::new();
-        ONLY.get_or_init(|| {
-            let collector: &'static Collector = Box::leak(Box::default());
-            tracing::subscriber::set_global_default(Shared(collector)).expect("nobody else listens");
-            collector
-        })
-    }
-
-    fn take(&self, metadata: &Metadata<'_>, record: impl FnOnce(&mut Text)) {
-        let mut text = Text(format!("{} {} {}", metadata.level(), metadata.target(), metadata.name()));
-        record(&mut text);
-        self.seen.fetch_add(1, Ordering::SeqCst);
-        if text.0.contains(WORD) {
-            self.told.lock().unwrap().push(text.0);
-        }
-    }
-}
-
-struct Shared(&'static Collector);
-
-impl Subscriber for Shared {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        self.0.take(span.metadata(), |text| span.record(text));
-        Id::from_u64(self.0.spans.fetch_add(1, Ordering::SeqCst) + 1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut text = Text(String::new());
-        values.record(&mut text);
-        if text.0.contains(WORD) {
-            self.0.told.lock().unwrap().push(text.0);
-        }
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        self.0.take(event.metadata(), |text| event.record(text));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-/// An error in all the ways it can be shown.
-fn shown(error: &dyn StdError) -> String {
-    let mut text = format!("{error} {error:?} {error:#?}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(text, " {error} {error:?}");
-        cause = error.source();
-    }
-    text
-}
-
-fn keeps_quiet(what: &str, text: &str) {
-    assert!(!text.contains(WORD), "{what}: {text}");
-}
 
 fn is_quiet(error: &Error) {
     keeps_quiet("an error", &shown(error));
@@ -121,9 +30,9 @@ async fn a_password_is_in_no_debug_no_error_and_no_log() {
     let Some(mut server) = with_users().await else { return };
     let collector = Collector::start();
     tracing::trace!(canary = "a swordfish that must be seen");
-    let seen = std::mem::take(&mut *collector.told.lock().unwrap());
+    let seen = collector.told();
     assert!(seen.iter().any(|text| text.contains("must be seen")), "the collector works");
-    let before = collector.seen.load(Ordering::SeqCst);
+    let before = collector.seen();
 
     let port = server.port();
     let tls = Some(Tls { ca: Some("/nowhere".into()), ..Tls::default() });
@@ -166,9 +75,9 @@ async fn a_password_is_in_no_debug_no_error_and_no_log() {
     drop(hold);
     store.close().await.unwrap();
 
-    let seen = collector.seen.load(Ordering::SeqCst) - before;
+    let seen = collector.seen() - before;
     assert!(seen > 50, "only {seen} things were traced");
-    let told = collector.told.lock().unwrap().clone();
+    let told = collector.told();
     assert!(told.is_empty(), "{told:?}");
 }
 
