@@ -106,7 +106,7 @@ suite!(check, under("memory+check", Check::default()));
 suite!(timeout, under("memory+timeout", Timeout { after: Duration::from_secs(10) }));
 suite!(retry, under("memory+retry", Retry { attempts: 3, pause: Duration::from_millis(1) }));
 suite!(trace, under("memory+trace", Trace));
-suite!(metrics, under("memory+metrics", Metrics));
+suite!(metrics, under("memory+metrics", Metrics::of("memory")));
 suite!(prefix, under("memory+prefix", Prefix::new("team/a").expect("a prefix").expect("not empty")));
 suite!(fault, memory_under_fault());
 suite!(late, memory_when_late());

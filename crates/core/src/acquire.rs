@@ -54,17 +54,23 @@ pub(crate) async fn acquire(shared: &Arc<Shared>, request: Request) -> Result<Op
         target: "lockkeeper", "lockkeeper.acquire",
         name = %request.name, %kind, outcome = Empty, waited_ms = Empty
     );
-    let outcome = take(shared, request).instrument(span.clone()).await;
-    let (word, waited) = (Taking::of(&outcome), shared.clock.now().since(started));
+    let outcome = match span.is_disabled() {
+        true => take(shared, request, started).await,
+        false => Box::pin(take(shared, request, started).instrument(span.clone())).await,
+    };
+    let ended = match &outcome {
+        Ok(Some(hold)) => hold.taken(),
+        _ => shared.clock.now(),
+    };
+    let (word, waited) = (Taking::of(&outcome), ended.since(started));
     shared.watchdog.meters().took(kind, word, waited);
     span.record("outcome", word.word()).record("waited_ms", waited.as_millis() as u64);
     outcome
 }
 
-async fn take(shared: &Arc<Shared>, mut request: Request) -> Result<Option<Hold>> {
+async fn take(shared: &Arc<Shared>, mut request: Request, started: Moment) -> Result<Option<Hold>> {
     check(shared, &request)?;
     shared.watchdog.ensure_started()?;
-    let started = shared.clock.now();
     let give_up = match request.wait {
         Wait::No => started,
         Wait::For(wait) => started + wait,
@@ -208,7 +214,8 @@ impl Attempt<'_> {
     fn held(&mut self, request: &Request, sent: Moment, token: Option<crate::Token>, lease: Duration) -> Result<Step> {
         let claim = &request.claim;
         let ends = deadline(sent, lease, claim.delay, self.shared.store.profile().early);
-        if self.shared.clock.now() >= ends {
+        let now = self.shared.clock.now();
+        if now >= ends {
             if request.wait == Wait::No {
                 return Err(Error::unanswered(format!(
                     "the store answered for `{}` after the lease had ended",
@@ -224,7 +231,7 @@ impl Attempt<'_> {
         }
         self.pending.may_stand = false;
         if let Some(turn) = self.turn.take() {
-            turn.holds(&state);
+            turn.holds(&state, now);
         }
         if request.reentrant {
             self.shared.reentry.remember(&state);
@@ -233,7 +240,7 @@ impl Attempt<'_> {
             self.shared.reentry.remember(&state);
             state.handles().fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         }
-        Ok(Step::Held(Hold::new(state, self.shared.clone(), self.shared.clock.now(), request.at_least)))
+        Ok(Step::Held(Hold::new(state, self.shared.clone(), now, request.at_least)))
     }
 
     /// Waits until asking again is worth it: for news, for the next heartbeat, or until a claim ahead runs out (C7).

@@ -40,6 +40,21 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All of them, by their places; `Bug` is the last.
+    pub(crate) const ALL: [Self; Self::Bug as usize + 1] = [
+        Self::Timeout,
+        Self::Lost,
+        Self::Unavailable,
+        Self::NotReplicated,
+        Self::Mismatch,
+        Self::Unsupported,
+        Self::Denied,
+        Self::Invalid,
+        Self::Foreign,
+        Self::Closed,
+        Self::Bug,
+    ];
+
     /// The kind as a lower-case word, stable for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ use crate::claim::{ClaimId, Owner};
 use crate::deadlock::{self, Circle};
 use crate::error::Result;
 use crate::kinds::{Cell, Counter, Election, Limiter, Multi, Mutex, Once, RwLock, Semaphore};
-use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Timeout, Trace, wrap_all};
+use crate::layers::{Check, Fault, Faults, Layer, Metrics, Retry, Standard, Timeout, Trace, wrap_all};
 use crate::limits::{DEADLOCK_LINES, PAGE_ROWS};
 use crate::local::LocalLines;
 use crate::name::Name;
@@ -307,7 +307,7 @@ impl Builder {
 
     /// The keeper on this store.
     pub fn with_store(self, store: SharedStore) -> Keeper {
-        let layers = self.layers();
+        let layers = self.layers(store.profile().scheme);
         let local = Arc::new(LocalLines::new(self.hand_over));
         let watchdog = Watchdog::new(wrap_all(store.clone(), layers.clone()), self.clock.clone(), local.clone());
         // The last one given is outermost.
@@ -319,14 +319,13 @@ impl Builder {
     }
 
     /// From the outside in; the watchdog shares them with the keeper.
-    fn layers(&self) -> Vec<Arc<dyn Layer>> {
-        let mut layers: Vec<Arc<dyn Layer>> = vec![Arc::new(Trace), Arc::new(Metrics)];
-        if self.attempts > 1 {
-            layers.push(Arc::new(Retry { attempts: self.attempts, pause: Duration::from_millis(10) }));
-        }
-        if !self.timeout.is_zero() {
-            layers.push(Arc::new(Timeout { after: self.timeout }));
-        }
+    fn layers(&self, scheme: &'static str) -> Vec<Arc<dyn Layer>> {
+        let standard = Standard {
+            metrics: Metrics::of(scheme),
+            retry: Retry { attempts: self.attempts, pause: Duration::from_millis(10) },
+            timeout: (!self.timeout.is_zero()).then_some(Timeout { after: self.timeout }),
+        };
+        let mut layers: Vec<Arc<dyn Layer>> = vec![Arc::new(Trace), Arc::new(standard)];
         if let Some(faults) = self.faults {
             layers.push(Arc::new(Fault::new(faults)));
         }

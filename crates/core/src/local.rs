@@ -105,7 +105,7 @@ impl LocalLines {
             line.waiting.push_back(Waiting { ticket, call });
             return Place::Ticket(Ticket { shared: shared.clone(), name: request.name.clone(), ticket, called });
         }
-        lines.insert(request.name.clone(), LocalLine::new(claim, shared.clock.now()));
+        lines.insert(request.name.clone(), LocalLine::new(claim));
         Place::Turn(Turn { shared: shared.clone(), name: request.name.clone(), spent: false })
     }
 
@@ -172,7 +172,7 @@ impl LocalLines {
 }
 
 impl LocalLine {
-    fn new(claim: &Claim, now: Moment) -> Self {
+    fn new(claim: &Claim) -> Self {
         Self {
             lease: claim.lease,
             delay: claim.delay,
@@ -180,7 +180,7 @@ impl LocalLine {
             holder: None,
             waiting: VecDeque::new(),
             next_ticket: 0,
-            window_began: now,
+            window_began: Moment::NEVER,
             window_count: 0,
         }
     }
@@ -210,13 +210,13 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// The one that stood is in: from here on the hold can be handed on.
-    pub(crate) fn holds(mut self, hold: &Arc<HoldState>) {
+    pub(crate) fn holds(mut self, hold: &Arc<HoldState>, now: Moment) {
         self.spent = true;
         let mut lines = self.shared.local.lines();
         if let Some(line) = lines.get_mut(&self.name) {
             hold.local.store(true, Ordering::SeqCst);
             line.holder = Some(hold.clone());
-            (line.window_began, line.window_count) = (self.shared.clock.now(), 0);
+            (line.window_began, line.window_count) = (now, 0);
         }
     }
 }

@@ -12,7 +12,8 @@ use metrics::{Key, Label, Level, Metadata};
 use crate::claim::LockKind;
 use crate::error::{ErrorKind, Result};
 
-static METADATA: Metadata<'static> = Metadata::new("lockkeeper", Level::INFO, None);
+/// Where what is counted comes from.
+pub(crate) static METADATA: Metadata<'static> = Metadata::new("lockkeeper", Level::INFO, None);
 
 const KINDS: [LockKind; 5] =
     [LockKind::Mutex, LockKind::ReadWrite, LockKind::Semaphore, LockKind::Election, LockKind::Once];

@@ -39,7 +39,7 @@ impl Name {
         if prefix.is_empty() {
             return self.clone();
         }
-        Self(format!("{prefix}/{}", self.0).into())
+        Self([prefix, "/", &self.0].concat().into())
     }
 
     /// A bound, not a name: it sorts right before every name under `prefix`.

@@ -56,6 +56,11 @@ impl Hold {
         Self { state, shared, taken, at_least, part: Part::In }
     }
 
+    /// When it was taken.
+    pub(crate) fn taken(&self) -> Moment {
+        self.taken
+    }
+
     /// The name of the lock.
     pub fn name(&self) -> &Name {
         &self.state.name
@@ -169,7 +174,8 @@ impl Hold {
             return if self.is_held() { Ok(()) } else { Err(self.state.lost_reason().into()) };
         }
         self.part = Part::Last;
-        if let Err(lost) = self.state.begin_to_leave(self.now()) {
+        let now = self.now();
+        if let Err(lost) = self.state.begin_to_leave(now) {
             self.count(Releasing::Lost);
             // Dropping `self` tidies up at the store, where something may still stand.
             return Err(lost.into());
@@ -178,7 +184,7 @@ impl Hold {
             self.shared.watchdog.forget(&self.state);
         }
         let mut unfinished = Unfinished { hold: &self, done: false };
-        if self.pass_on().await {
+        if self.pass_on(now).await {
             unfinished.done = true;
             self.count(Releasing::HandedOn);
             return Ok(());
@@ -255,9 +261,9 @@ impl Hold {
     }
 
     /// Hands the lock to the next task of this process, if there is one and no other process is kept waiting for it.
-    async fn pass_on(&self) -> bool {
+    async fn pass_on(&self, mut now: Moment) -> bool {
         loop {
-            match self.shared.local.pass_on(&self.shared, &self.state, self.now()) {
+            match self.shared.local.pass_on(&self.shared, &self.state, now) {
                 Passed::On => return true,
                 Passed::Nobody => return false,
                 Passed::Ask => {}
@@ -268,7 +274,8 @@ impl Hold {
                 self.shared.local.give_up(&self.state);
                 return false;
             }
-            self.shared.local.go_on(&self.state, self.now());
+            now = self.now();
+            self.shared.local.go_on(&self.state, now);
         }
     }
 
@@ -277,6 +284,9 @@ impl Hold {
     }
 
     fn keep(&self) -> Keep {
+        if self.at_least.is_zero() {
+            return Keep::Nothing;
+        }
         self.now().until(self.taken + self.at_least).into()
     }
 
@@ -317,6 +327,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         match self.part {
             Part::Out => return,
+            Part::Last if self.state.is_leaving() => return,
             Part::In if !self.shared.reentry.part(&self.state) => return,
             Part::In | Part::Last => {}
         }

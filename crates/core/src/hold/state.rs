@@ -181,6 +181,11 @@ impl HoldState {
         }
     }
 
+    /// Has it set out to leave?
+    pub(super) fn is_leaving(&self) -> bool {
+        self.phase.load(Ordering::SeqCst) == LEAVING
+    }
+
     pub(crate) fn weight(&self) -> u32 {
         self.weight.load(Ordering::SeqCst)
     }

@@ -9,6 +9,7 @@ mod fault;
 mod metrics;
 mod prefix;
 mod retry;
+mod standard;
 mod timeout;
 mod trace;
 
@@ -23,12 +24,13 @@ pub use fault::{Fault, Faults};
 pub use metrics::Metrics;
 pub use prefix::Prefix;
 pub use retry::Retry;
+pub(crate) use standard::Standard;
 pub use timeout::Timeout;
 pub use trace::Trace;
 
 use crate::cell::{CellOp, CellReply, Versioned};
 use crate::claim::{Claim, ClaimId};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::name::Name;
 use crate::store::{Held, Keep, Left, LockView, Page, Profile, Renewal, Reply, SharedStore, Standing, Store, Waiter};
 
@@ -112,18 +114,25 @@ pub enum Call<'a> {
 }
 
 impl Call<'_> {
+    /// The methods' names, by their places.
+    const WORDS: [&'static str; 8] = ["enter", "wait", "renew", "leave", "inspect", "read", "update", "close"];
+
+    fn place(&self) -> usize {
+        match self {
+            Self::Enter { .. } => 0,
+            Self::Wait { .. } => 1,
+            Self::Renew { .. } => 2,
+            Self::Leave { .. } => 3,
+            Self::Inspect { .. } => 4,
+            Self::Read { .. } => 5,
+            Self::Update { .. } => 6,
+            Self::Close => 7,
+        }
+    }
+
     /// The method's name, stable for logs and metrics.
     pub fn word(&self) -> &'static str {
-        match self {
-            Self::Enter { .. } => "enter",
-            Self::Wait { .. } => "wait",
-            Self::Renew { .. } => "renew",
-            Self::Leave { .. } => "leave",
-            Self::Inspect { .. } => "inspect",
-            Self::Read { .. } => "read",
-            Self::Update { .. } => "update",
-            Self::Close => "close",
-        }
+        Self::WORDS[self.place()]
     }
 
     /// The lock or cell the call is about, if it is about one.
@@ -316,13 +325,68 @@ impl Store for Layered {
     }
 }
 
-/// The outcome of a call as a word, stable for logs and metrics.
-fn outcome(result: &Result<Answer>) -> &'static str {
-    match result {
-        Ok(Answer::Standing(Standing::Held { .. })) => "held",
-        Ok(Answer::Standing(Standing::Waiting { .. })) => "waiting",
-        Ok(Answer::Standing(Standing::Refused { .. })) => "refused",
-        Ok(_) => "ok",
-        Err(error) => error.kind().as_str(),
+/// How a call ended, in logs and metrics.
+enum Outcome {
+    Held,
+    Waiting,
+    Refused,
+    Ok,
+    Err(ErrorKind),
+}
+
+impl Outcome {
+    const COUNT: usize = 4 + ErrorKind::ALL.len();
+
+    fn of(result: &Result<Answer>) -> Self {
+        match result {
+            Ok(Answer::Standing(Standing::Held { .. })) => Self::Held,
+            Ok(Answer::Standing(Standing::Waiting { .. })) => Self::Waiting,
+            Ok(Answer::Standing(Standing::Refused { .. })) => Self::Refused,
+            Ok(_) => Self::Ok,
+            Err(error) => Self::Err(error.kind()),
+        }
+    }
+
+    fn place(&self) -> usize {
+        match self {
+            Self::Held => 0,
+            Self::Waiting => 1,
+            Self::Refused => 2,
+            Self::Ok => 3,
+            Self::Err(kind) => 4 + *kind as usize,
+        }
+    }
+
+    /// The outcome as a word, stable.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Waiting => "waiting",
+            Self::Refused => "refused",
+            Self::Ok => "ok",
+            Self::Err(kind) => kind.as_str(),
+        }
+    }
+
+    /// All words, by their places.
+    fn words() -> [&'static str; Self::COUNT] {
+        let mut words = [""; Self::COUNT];
+        let errors = ErrorKind::ALL.into_iter().map(Self::Err);
+        for outcome in [Self::Held, Self::Waiting, Self::Refused, Self::Ok].into_iter().chain(errors) {
+            words[outcome.place()] = outcome.word();
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_a_word_of_its_own() {
+        let words = std::collections::BTreeSet::from(Outcome::words());
+        assert_eq!(words.len(), Outcome::COUNT);
+        assert!(!words.contains(""), "a kind of error is missing in `ErrorKind::ALL`");
     }
 }

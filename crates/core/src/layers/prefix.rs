@@ -48,7 +48,7 @@ impl Layer for Prefix {
                     next.run(Call::Renew { held: &held }).await
                 }
                 Call::Leave { lock, id, keep } => next.run(Call::Leave { lock: &lock.under(&self.0), id, keep }).await,
-                Call::Inspect { page } => self.inspect(page, next).await,
+                Call::Inspect { page } => Box::pin(self.inspect(page, next)).await,
                 Call::Read { cell } => next.run(Call::Read { cell: &cell.under(&self.0) }).await,
                 Call::Update { cell, op } => next.run(Call::Update { cell: &cell.under(&self.0), op }).await,
                 Call::Close => next.run(call).await,

@@ -19,39 +19,50 @@ pub struct Retry {
     pub pause: Duration,
 }
 
+impl Retry {
+    /// Makes the attempts, until one is answered or no other is allowed.
+    pub(super) async fn repeat<A>(&self, call: Call<'_>, mut attempt: impl FnMut() -> A) -> Result<Answer>
+    where
+        A: Future<Output = Result<Answer>>,
+    {
+        let mut went_unanswered = false;
+        let mut pause = self.pause;
+        for nth in 1.. {
+            let impatient = mutants::on(Mutant::CounterRepeated) && nth == 1;
+            let answer = match call {
+                Call::Update { .. } if impatient => at_once(attempt()).await,
+                _ => attempt().await,
+            };
+            let error = match answer {
+                Ok(Answer::Left(Left::NotHeld)) if went_unanswered => return Ok(Answer::Left(Left::Unknown)),
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            went_unanswered |= error.effect() == Effect::Unknown;
+            if nth >= self.attempts || !may_repeat(&call, &error, went_unanswered) {
+                let effect = if went_unanswered { Effect::Unknown } else { Effect::None };
+                return Err(error.with_effect(effect));
+            }
+            // Apart, so that it takes no room in the future of every call.
+            Box::pin(tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0))).await;
+            pause = pause.saturating_mul(2);
+        }
+        Err(Error::bug("a retry ended without an answer"))
+    }
+}
+
 impl Layer for Retry {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
-        Box::pin(async move {
-            let mut went_unanswered = false;
-            let mut pause = self.pause;
-            for attempt in 1.. {
-                let impatient = mutants::on(Mutant::CounterRepeated) && attempt == 1;
-                let answer = match call {
-                    Call::Update { .. } if impatient => at_once(next.run(call).reply()).await,
-                    _ => next.run(call).await,
-                };
-                let error = match answer {
-                    Ok(Answer::Left(Left::NotHeld)) if went_unanswered => return Ok(Answer::Left(Left::Unknown)),
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => error,
-                };
-                went_unanswered |= error.effect() == Effect::Unknown;
-                if attempt >= self.attempts || !may_repeat(&call, &error, went_unanswered) {
-                    let effect = if went_unanswered { Effect::Unknown } else { Effect::None };
-                    return Err(error.with_effect(effect));
-                }
-                tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                pause = pause.saturating_mul(2);
-            }
-            Err(Error::bug("a retry ended without an answer"))
-        })
+        Box::pin(self.repeat(call, move || next.run(call)))
     }
 }
 
 /// A seeded bug: an answer that is not there soon is not waited for.
-async fn at_once(answer: Reply<'_, Answer>) -> Result<Answer> {
+async fn at_once(answer: impl Future<Output = Result<Answer>>) -> Result<Answer> {
     let soon = Duration::from_millis(50);
-    tokio::time::timeout(soon, answer).await.unwrap_or_else(|_| Err(Error::unanswered("it was not answered soon")))
+    tokio::time::timeout(soon, Box::pin(answer))
+        .await
+        .unwrap_or_else(|_| Err(Error::unanswered("it was not answered soon")))
 }
 
 /// What did not take effect may always be tried again; what may have must be the same done twice.

@@ -2,7 +2,7 @@
 
 use tracing::Instrument;
 
-use super::{Answer, Call, Layer, Next, outcome};
+use super::{Answer, Call, Layer, Next, Outcome};
 use crate::store::Reply;
 
 /// Opens a span `lockkeeper.call` at debug level and says how the call ended.
@@ -21,7 +21,7 @@ impl Layer for Trace {
         }
         let work = async move {
             let answer = next.run(call).await;
-            tracing::Span::current().record("outcome", outcome(&answer));
+            tracing::Span::current().record("outcome", Outcome::of(&answer).word());
             if let Err(error) = &answer {
                 tracing::debug!(target: "lockkeeper", %error, effect = ?error.effect(), "the call failed");
             }

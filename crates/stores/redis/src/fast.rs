@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use lockkeeper_core::mutants::{self, Mutant};
-use lockkeeper_core::{ClaimId, Effect, Result, Token};
+use lockkeeper_core::{ClaimId, Effect, Name, Result, Token};
 use redis::{Cmd, Value};
 
 use crate::cells::EXACT;
 use crate::gather::Many;
-use crate::keys::{CLOCK, Keys};
+use crate::keys::{self, CLOCK};
 use crate::link::{self, Link};
 use crate::scripts::{NUMBER, RELEASE};
 use crate::trouble;
@@ -22,15 +22,15 @@ use crate::trouble;
 #[derive(Debug)]
 pub(crate) enum Question {
     /// To take a lock that may be free.
-    Take { keys: Arc<Keys>, record: Vec<u8>, lease_ms: u64 },
+    Take { lock: Name, record: Vec<u8>, lease_ms: u64 },
     /// To release one that was taken so, whose holder was told this number.
-    Give { keys: Arc<Keys>, id: ClaimId, number: u64 },
+    Give { lock: Name, id: ClaimId, number: u64 },
 }
 
 impl Question {
-    fn give(&self) -> Option<(&Keys, ClaimId, u64)> {
+    fn give(&self) -> Option<(&Name, ClaimId, u64)> {
         match self {
-            Self::Give { keys, id, number } => Some((keys, *id, *number)),
+            Self::Give { lock, id, number } => Some((lock, *id, *number)),
             Self::Take { .. } => None,
         }
     }
@@ -63,16 +63,17 @@ impl Many for Lane {
 
     async fn one(&self, question: Question) -> Result<Answer> {
         match question {
-            Question::Take { keys, record, lease_ms } => {
+            Question::Take { lock, record, lease_ms } => {
                 let mut pipe = redis::Pipeline::with_capacity(3);
-                pipe.add_command(set(&keys, &record, lease_ms));
-                pipe.cmd("MGET").arg(CLOCK).arg(keys.floor()).add_command(time());
+                pipe.add_command(set(&lock, &record, lease_ms));
+                let floor = keys::floor(&lock);
+                pipe.cmd("MGET").arg(CLOCK).arg(floor).add_command(time());
                 let answers = self.0.ask_all(&pipe).await?;
                 let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
                 self.taken(set, &self.numbers(floors, time), 0)
             }
-            Question::Give { keys, id, number } => {
-                let keys = [keys.holder().as_bytes(), CLOCK.as_bytes()];
+            Question::Give { lock, id, number } => {
+                let keys = [keys::holder(&lock).as_bytes(), CLOCK.as_bytes()];
                 match self.0.run(&RELEASE, &keys, &[&id.to_hex(), number.to_string().as_bytes()]).await? {
                     Value::Array(given) if given.first() == Some(&Value::Int(1)) => Ok(Answer::Released),
                     _ => Ok(Answer::NotSo),
@@ -165,9 +166,9 @@ impl Write {
             let mut floors = redis::cmd("MGET");
             floors.arg(CLOCK);
             for question in questions {
-                if let Question::Take { keys, record, lease_ms } = question {
-                    pipe.add_command(set(keys, record, *lease_ms));
-                    floors.arg(keys.floor());
+                if let Question::Take { lock, record, lease_ms } = question {
+                    pipe.add_command(set(lock, record, *lease_ms));
+                    floors.arg(keys::floor(lock));
                 }
             }
             pipe.add_command(floors).add_command(time());
@@ -192,8 +193,8 @@ fn release(questions: &[Question], by: By) -> Cmd {
         By::Text => call.arg("EVAL").arg(RELEASE.text()),
     };
     call.arg(count + 1);
-    gives().for_each(|(keys, ..)| {
-        call.arg(keys.holder());
+    gives().for_each(|(lock, ..)| {
+        call.arg(keys::holder(lock));
     });
     call.arg(CLOCK);
     gives().for_each(|(_, id, number)| {
@@ -202,9 +203,10 @@ fn release(questions: &[Question], by: By) -> Cmd {
     call
 }
 
-fn set(keys: &Keys, record: &[u8], lease_ms: u64) -> Cmd {
-    let mut set = Cmd::with_capacity(6, keys.holder().len() + record.len() + 48);
-    set.arg("SET").arg(keys.holder()).arg(record).arg("NX");
+fn set(lock: &Name, record: &[u8], lease_ms: u64) -> Cmd {
+    let holder = keys::holder(lock);
+    let mut set = Cmd::with_capacity(6, holder.len() + record.len() + 48);
+    set.arg("SET").arg(holder).arg(record).arg("NX");
     if !mutants::on(Mutant::SetThenExpire) {
         set.arg("PX").arg(lease_ms);
     }
@@ -222,15 +224,15 @@ fn time() -> Cmd {
 }
 
 /// A seeded bug: the end of a lock that was taken without one.
-pub(crate) async fn expire(link: &Link, keys: &Keys, lease_ms: u64) -> Result<()> {
-    link.ask(redis::cmd("PEXPIRE").arg(keys.holder()).arg(lease_ms)).await.map(|_| ())
+pub(crate) async fn expire(link: &Link, lock: &Name, lease_ms: u64) -> Result<()> {
+    link.ask(redis::cmd("PEXPIRE").arg(keys::holder(lock)).arg(lease_ms)).await.map(|_| ())
 }
 
 /// The number of a hold for which the clock alone is not enough; `None` if the hold is gone again.
-pub(crate) async fn number_above_the_floor(link: &Link, keys: &Keys, id: ClaimId) -> Result<Option<u64>> {
-    let id = id.to_string();
-    let keys = [keys.holder().as_bytes(), keys.floor().as_bytes(), CLOCK.as_bytes()];
-    let answer = link.run(&NUMBER, &keys, &[id.as_bytes()]).await;
+pub(crate) async fn number_above_the_floor(link: &Link, lock: &Name, id: ClaimId) -> Result<Option<u64>> {
+    let floor = keys::floor(lock);
+    let keys = [keys::holder(lock).as_bytes(), floor.as_bytes(), CLOCK.as_bytes()];
+    let answer = link.run(&NUMBER, &keys, &[&id.to_hex()]).await;
     // It is in, whatever this was answered.
     answer
         .map(|answer| number(&answer).filter(|number| *number <= Token::NUMBER_MAX))

@@ -25,7 +25,7 @@ pub fn read_record(value: &[u8]) -> Option<Record> {
 
 /// Writes one.
 pub fn write_record(claim: &Claim, lease_ms: u64) -> Vec<u8> {
-    record::write(claim, lease_ms)
+    record::write(claim, &record::owner_text(&claim.owner), lease_ms)
 }
 
 /// An owner as scripts keep it.

@@ -50,7 +50,8 @@ impl<M: Many> Gather<M> {
     /// Dropped while it is queued or under way, the question may still be answered; nobody else is hurt.
     pub(crate) async fn ask(self: &Arc<Self>, question: M::Question) -> Result<M::Answer> {
         match self.turn(question) {
-            Ask::Now(turn, question) => turn.0.many.one(question).await,
+            // Apart: in a crowd nearly all are queued, and a small future is a cheap one.
+            Ask::Now(turn, question) => Box::pin(turn.0.many.one(question)).await,
             Ask::Queued(answer) => answer.await.unwrap_or_else(|_| Err(went_under())),
         }
     }

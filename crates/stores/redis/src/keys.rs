@@ -62,6 +62,16 @@ impl Keys {
     }
 }
 
+/// `name`: a string while somebody is in.
+pub(crate) fn holder(name: &Name) -> &str {
+    name.as_str()
+}
+
+/// `{name}:last`: the floor of the numbers.
+pub(crate) fn floor(name: &Name) -> String {
+    ["{", name.as_str(), "}", PARTS[4]].concat()
+}
+
 /// `{name}:cell`.
 pub(crate) fn cell(name: &Name) -> String {
     format!("{{{name}}}:cell")
@@ -82,5 +92,7 @@ mod tests {
         let all = keys.all().map(|key| std::str::from_utf8(key).unwrap());
         assert_eq!(all, ["a/b", "{a/b}:line", "{a/b}:wait", "{a/b}:in", "{a/b}:ends", "{a/b}:last", CLOCK]);
         assert_eq!((keys.holder(), keys.line(), keys.floor()), ("a/b", "{a/b}:line", "{a/b}:last"));
+        let name = Name::new("a/b").unwrap();
+        assert_eq!((keys.holder(), keys.floor()), (holder(&name), &*floor(&name)));
     }
 }

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use lockkeeper_core::store::{Keep, Left, Renewal, Standing};
-use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Patience, Result, Token};
+use lockkeeper_core::{Claim, ClaimId, Error, ErrorKind, Name, Patience, Result, Token};
 use redis::Value;
 
 use crate::fast::number;
 use crate::hub::Number;
 use crate::keys::Keys;
 use crate::link::Link;
-use crate::record::owner_text;
 use crate::scripts::{ENTER, LEAVE, PROLONG};
 use crate::trouble;
 
@@ -28,6 +27,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) channel: &'a str,
     pub(crate) question: u32,
     pub(crate) told: Number,
+    /// Who asks, as it is kept.
+    pub(crate) owner: &'a str,
 }
 
 /// A claim comes into the line, or asks again.
@@ -37,22 +38,25 @@ pub(crate) async fn enter(link: &Link, keys: &Keys, claim: &Claim, asking: Askin
         Patience::Queue => "queue",
         Patience::Present => "present",
     };
-    let args = [
-        claim.id.to_string(),
-        claim.kind.to_string(),
-        claim.weight.to_string(),
-        claim.capacity.to_string(),
-        millis(claim.store_lease()).to_string(),
-        millis(claim.waiting_lease()).to_string(),
-        patience.to_owned(),
-        asking.channel.to_owned(),
-        asking.question.to_string(),
-        owner_text(&claim.owner),
-    ];
-    let mut bytes: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
+    let id = claim.id.to_hex();
+    let [weight, capacity, question] = [claim.weight, claim.capacity, asking.question].map(|number| number.to_string());
+    let [lease, waiting] = [claim.store_lease(), claim.waiting_lease()].map(|lease| millis(lease).to_string());
     let told = number_text(asking.told);
-    bytes.extend([&claim.note[..], told.as_bytes()]);
-    standing(claim, link.run(&ENTER, &keys.all(), &bytes).await?)
+    let args: [&[u8]; 12] = [
+        &id,
+        claim.kind.as_str().as_bytes(),
+        weight.as_bytes(),
+        capacity.as_bytes(),
+        lease.as_bytes(),
+        waiting.as_bytes(),
+        patience.as_bytes(),
+        asking.channel.as_bytes(),
+        question.as_bytes(),
+        asking.owner.as_bytes(),
+        &claim.note,
+        told.as_bytes(),
+    ];
+    standing(claim, link.run(&ENTER, &keys.all(), &args).await?)
 }
 
 /// What the answer to a question means.
@@ -122,7 +126,7 @@ fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 }
 
 /// A claim leaves, whatever it is.
-pub(crate) async fn leave(link: &Link, keys: &Keys, id: ClaimId, keep: Keep, told: Number) -> Result<Left> {
+pub(crate) async fn leave(link: &Link, lock: &Name, id: ClaimId, keep: Keep, told: Number) -> Result<Left> {
     let (word, keep_ms) = match keep {
         Keep::Nothing => ("none", 0),
         Keep::For(keep) => ("for", millis(keep)),
@@ -133,9 +137,9 @@ pub(crate) async fn leave(link: &Link, keys: &Keys, id: ClaimId, keep: Keep, tol
         Number::Untold => "-".to_owned(),
         Number::Unknown => "?".to_owned(),
     };
-    let (id, keep_ms) = (id.to_string(), keep_ms.to_string());
-    let args = [id.as_bytes(), word.as_bytes(), keep_ms.as_bytes(), told.as_bytes()];
-    match link.run(&LEAVE, &keys.all(), &args).await? {
+    let (id, keep_ms) = (id.to_hex(), keep_ms.to_string());
+    let args: [&[u8]; 4] = [&id, word.as_bytes(), keep_ms.as_bytes(), told.as_bytes()];
+    match link.run(&LEAVE, &Keys::of(lock).all(), &args).await? {
         Value::BulkString(word) if word == b"R" => Ok(Left::Released),
         Value::BulkString(word) if word == b"N" => Ok(Left::NotHeld),
         _ => Err(trouble::unexpected("leave")),

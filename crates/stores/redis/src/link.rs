@@ -196,14 +196,19 @@ impl Link {
         let (beat, patience) = (pulse.clone(), self.options.timeout);
         let (mut own, unused) = (connection.clone(), Arc::new(Notify::new()));
         let in_use = Arc::new(InUse(unused.clone()));
-        tokio::spawn(async move {
+        // A task of its own, so that nothing but bytes is looked at when bytes come.
+        let mut driver = tokio::spawn(async move {
             let _ended = ended;
-            // Dropping the driver closes the connection: whoever waits for an answer is told that it is not known.
+            driver.await;
+        });
+        tokio::spawn(async move {
             tokio::select! {
-                () = driver => {}
+                _ = &mut driver => {}
                 () = beat.stops(&mut own, patience) => {}
                 () = unused.notified() => {}
             }
+            // Dropping the driver closes the connection: whoever waits for an answer is told that it is not known.
+            driver.abort();
         });
         if let Some(hub) = &self.hub {
             let subscribed = tokio::time::timeout(self.options.timeout, connection.subscribe(hub.channel())).await;

@@ -5,6 +5,7 @@
 //! The scripts read it too: change it here and in `line.lua`, `release.lua`, `renew.lua`, `number.lua` together.
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lockkeeper_core::{Claim, ClaimId, Owner};
 
@@ -13,13 +14,14 @@ pub(crate) const MARKER: &[u8] = b"lk1=";
 const FAST: &[u8] = b"lk1:";
 
 /// The record of a claim that is about to be in.
-pub(crate) fn write(claim: &Claim, lease_ms: u64) -> Vec<u8> {
-    let owner = owner_text(&claim.owner);
+pub(crate) fn write(claim: &Claim, owner: &str, lease_ms: u64) -> Vec<u8> {
     let mut record = Vec::with_capacity(80 + owner.len() + claim.note.len());
     record.extend_from_slice(FAST);
     record.extend_from_slice(&claim.id.to_hex());
+    record.extend_from_slice(b":                :");
     // Writing to a vector does not fail.
-    let _ = write!(record, ":{:16}:{lease_ms:010}:{}:{owner}", "", owner.len());
+    let _ = write!(record, "{lease_ms:010}:{}:", owner.len());
+    record.extend_from_slice(owner.as_bytes());
     record.extend_from_slice(&claim.note);
     record
 }
@@ -45,6 +47,25 @@ pub(crate) fn read(value: &[u8]) -> Option<Record> {
     let rest = parts.next()?;
     let (owner, note) = rest.split_at_checked(length)?;
     Some(Record { id, number, lease_ms, owner: owner_of(owner), note: note.to_vec() })
+}
+
+/// The text of the owner that asked last: nearly always it is the same one that asks again.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(Mutex<Option<(Owner, Arc<str>)>>);
+
+impl Owners {
+    /// The owner as scripts keep it.
+    pub(crate) fn text(&self, owner: &Owner) -> Arc<str> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, text)) if known == owner => text.clone(),
+            _ => {
+                let text: Arc<str> = owner_text(owner).into();
+                *last = Some((owner.clone(), text.clone()));
+                text
+            }
+        }
+    }
 }
 
 /// An owner as scripts keep it: identity, pid, host, label.
@@ -86,7 +107,7 @@ mod tests {
             note: b"note: \xff\0".to_vec(),
         };
         let record = Record { id: claim.id, number: None, lease_ms: 30_000, owner, note: claim.note.clone() };
-        let mut written = write(&claim, 30_000);
+        let mut written = write(&claim, &owner_text(&claim.owner), 30_000);
         assert_eq!(read(&written), Some(record));
         written[37..53].copy_from_slice(b"0000001700000000");
         assert_eq!(read(&written).unwrap().number, Some(1_700_000_000));

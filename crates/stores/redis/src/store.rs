@@ -25,6 +25,7 @@ use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
+use crate::record::Owners;
 use crate::scripts::{OBSERVE, RENEW};
 use crate::{lines, look, record};
 
@@ -50,6 +51,7 @@ pub struct Redis {
     lane: Arc<Gather<Lane>>,
     cells: Way,
     hot: Hot,
+    owners: Owners,
 }
 
 impl Redis {
@@ -82,6 +84,7 @@ impl Redis {
             hub,
             link,
             hot: Hot::default(),
+            owners: Owners::default(),
         }))
     }
 
@@ -95,16 +98,16 @@ impl Redis {
     }
 
     /// A free mutex in native commands; `None` if it is not free, or cannot be taken so.
-    async fn take(&self, lock: &Name, keys: &Arc<Keys>, claim: &Claim) -> Result<Option<Standing>> {
+    async fn take(&self, lock: &Name, claim: &Claim) -> Result<Option<Standing>> {
         let plain = claim.kind == LockKind::Mutex && claim.capacity == 1 && !claim.fair;
         if !plain || claim.patience == Patience::Present || self.hot.is(lock) {
             return Ok(None);
         }
         let lease_ms = lines::millis(claim.store_lease());
-        let record = record::write(claim, lease_ms);
-        let number = match self.lane.ask(Question::Take { keys: keys.clone(), record, lease_ms }).await? {
+        let record = record::write(claim, &self.owners.text(&claim.owner), lease_ms);
+        let number = match self.lane.ask(Question::Take { lock: lock.clone(), record, lease_ms }).await? {
             Answer::In(number) => number,
-            Answer::Unnumbered => match Box::pin(fast::number_above_the_floor(&self.link, keys, claim.id)).await? {
+            Answer::Unnumbered => match Box::pin(fast::number_above_the_floor(&self.link, lock, claim.id)).await? {
                 Some(number) => number,
                 None => return Ok(None),
             },
@@ -114,15 +117,16 @@ impl Redis {
             }
         };
         if mutants::on(Mutant::SetThenExpire) {
-            fast::expire(&self.link, keys, lease_ms).await?;
+            Box::pin(fast::expire(&self.link, lock, lease_ms)).await?;
         }
         self.hub.tells(claim.id, number, true);
         Ok(Some(Standing::Held { token: Token::of_number(number), lease: Duration::from_millis(lease_ms) }))
     }
 
-    async fn enter_line(&self, lock: &Name, keys: &Keys, claim: &Claim, question: u32) -> Result<Standing> {
-        let asking = Asking { channel: self.hub.channel(), question, told: self.hub.number(claim.id) };
-        let standing = lines::enter(&self.link, keys, claim, asking).await;
+    async fn enter_line(&self, lock: &Name, claim: &Claim, question: u32) -> Result<Standing> {
+        let owner = self.owners.text(&claim.owner);
+        let asking = Asking { channel: self.hub.channel(), question, told: self.hub.number(claim.id), owner: &owner };
+        let standing = lines::enter(&self.link, &Keys::of(lock), claim, asking).await;
         match &standing {
             Ok(Standing::Held { token: Some(token), .. }) => {
                 self.hub.tells(claim.id, token.as_u64() >> Token::LOCAL_BITS, false);
@@ -138,7 +142,7 @@ impl Redis {
     }
 
     /// A seeded bug: looks how many permits are out, and takes one if there are enough, in two calls.
-    async fn enter_by_count(&self, lock: &Name, keys: &Keys, claim: &Claim, question: u32) -> Result<Standing> {
+    async fn enter_by_count(&self, lock: &Name, claim: &Claim, question: u32) -> Result<Standing> {
         let line = look::line(&self.link, &self.hub, lock).await?;
         let mine = line.iter().flat_map(|line| &line.claims).any(|other| other.id == claim.id);
         let taken: u32 = line.iter().flat_map(|line| &line.claims).map(|other| other.weight).sum();
@@ -147,21 +151,20 @@ impl Redis {
             return Ok(Standing::Waiting { ahead: taken, behind: None, moves_in });
         }
         let claim = Claim { capacity: limits::PERMITS_MAX, ..claim.clone() };
-        self.enter_line(lock, keys, &claim, question).await
+        self.enter_line(lock, &claim, question).await
     }
 
     async fn give(&self, lock: &Name, id: ClaimId, keep: Keep) -> Result<Left> {
-        let keys = Arc::new(Keys::of(lock));
         let mut left = None;
         if let (Some(number), Keep::Nothing, false) = (self.hub.fast_number(id), keep, self.hot.is(lock)) {
-            let answer = self.lane.ask(Question::Give { keys: keys.clone(), id, number }).await?;
+            let answer = self.lane.ask(Question::Give { lock: lock.clone(), id, number }).await?;
             if answer == Answer::Released {
                 left = Some(Left::Released);
             }
         }
         let left = match left {
             Some(left) => left,
-            None => Box::pin(lines::leave(&self.link, &keys, id, keep, self.hub.number(id))).await?,
+            None => Box::pin(lines::leave(&self.link, lock, id, keep, self.hub.number(id))).await?,
         };
         self.hub.forgets(id);
         Ok(left)
@@ -235,18 +238,17 @@ impl Store for Redis {
     fn enter<'a>(&'a self, lock: &'a Name, claim: &'a Claim) -> Reply<'a, Standing> {
         Box::pin(async move {
             claim.check(self.profile.lease_min, self.profile.lease_max)?;
-            let keys = Arc::new(Keys::of(lock));
             // Known before it asks: should nobody wait for the answer, its leave says that nobody was told a number.
             let question = self.hub.asks(claim.id);
             // One that asked before may stand in the line, and must not stand twice.
             let first_question = question == 1;
-            let taken = if first_question { self.take(lock, &keys, claim).await } else { Ok(None) };
+            let taken = if first_question { self.take(lock, claim).await } else { Ok(None) };
             let standing = match taken {
                 Ok(None) if claim.kind == LockKind::Semaphore && mutants::on(Mutant::SemaphoreByCount) => {
-                    self.enter_by_count(lock, &keys, claim, question).await
+                    Box::pin(self.enter_by_count(lock, claim, question)).await
                 }
                 // Apart, as all that is not the free lock's way: a small future is a cheap one.
-                Ok(None) => Box::pin(self.enter_line(lock, &keys, claim, question)).await,
+                Ok(None) => Box::pin(self.enter_line(lock, claim, question)).await,
                 Ok(Some(held)) => Ok(held),
                 Err(error) => Err(error),
             };
