@@ -3,7 +3,7 @@
 while newcomer or (wait_count > 0 and used < capacity and not taken_by_another) do
     local id, claim = own, newcomer
     if not newcomer then
-        id = call('ZRANGE', waiting, 0, 0)[1]
+        id = call('ZRANGE', waiting, '0', '0')[1]
         claim = own_claim
         if id ~= own then claim = id and read(call('HGET', line, id), NOTE) end
         if not claim then

@@ -2,7 +2,7 @@
 -- the answers mean; one that is in is answered after it, in hold.lua.
 
 if not answer then
-    local lease, waiting_ends = tonumber(ARGV[5]), now + ARGV[6]
+    local lease, waiting_ends, question = tonumber(ARGV[5]), now + ARGV[6], tonumber(ARGV[9])
     local is_new = not own_claim
     local rank = 0
     if is_new then
@@ -10,7 +10,7 @@ if not answer then
         if fits or patience ~= 'now' then
             if not kind then kind, capacity, floor = ARGV[2], tonumber(ARGV[4]), begin_line(floor) end
             order = order + 1
-            own_claim = { 'waiting', weight, lease, 0, now, 0, waiting_ends, ARGV[8], tonumber(ARGV[9]), ARGV[10], note }
+            own_claim = { 'waiting', weight, lease, 0, now, 0, waiting_ends, ARGV[8], question, ARGV[10], note }
             changed = true
         end
         if fits then
@@ -48,9 +48,9 @@ if not answer then
         -- When the line may move by itself: a claim that is in ends, or the first that waits does.
         local moves = sole ~= '' and latest or NEVER
         if capacity and capacity > 1 then
-            moves = tonumber(call('ZRANGE', inside, 0, 0, 'WITHSCORES')[2]) or NEVER
+            moves = tonumber(call('ZRANGE', inside, '0', '0', 'WITHSCORES')[2]) or NEVER
             -- One that waits for a mutex ahead of us makes no difference by ending.
-            local first = call('ZRANGE', waiting, 0, 0)[1]
+            local first = call('ZRANGE', waiting, '0', '0')[1]
             local head = first and first ~= own and read(call('HGET', line, first), NOTE)
             if head then moves = min(moves, head[ENDS]) end
         end
@@ -73,7 +73,7 @@ if not answer then
             end
             if waiting_ends < soonest then soonest = waiting_ends end
             if waiting_ends > longest then longest = waiting_ends end
-            own_claim[ENDS], own_claim[CHANNEL], own_claim[QUESTION] = waiting_ends, ARGV[8], tonumber(ARGV[9])
+            own_claim[ENDS], own_claim[CHANNEL], own_claim[QUESTION] = waiting_ends, ARGV[8], question
             unsaved[own] = own_claim
             local age = (taken_by_another and rank == 0) and (now - own_claim[ENTERED]) or -1
             answer = { 'W', in_count + rank + (taken_by_another and 1 or 0), moves_in, age }

@@ -13,9 +13,10 @@
 local call, max, min = redis.call, math.max, math.min
 local keys, own = KEYS, ARGV[1]
 local holder, line, waiting, inside, ends, floor_key = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
-local MARKER, FAST = 'lk1=', 'lk1:'
+-- What is only handed to commands is text: to write a number down takes longer.
+local MARKER, FAST, DAY_S, SWEEP_MAX = 'lk1=', 'lk1:', '86400', '1000'
 -- The marker is set a little longer than the longest claim, so that it need not be set again for each.
-local DAY_S, LINGER_MS, MARKER_MS, SWEEP_MAX, FIELDS_MAX, NEVER = 86400, 60000, 500, 1000, 1000, 9e15
+local LINGER_MS, MARKER_MS, FIELDS_MAX, NEVER = 60000, 500, 1000, 9e15
 -- Places in a claim: `NUMBER` is 0 while nobody here knows it, `SINCE` while its client was not told that it holds.
 local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 local SUMMARY_LAST = 13
@@ -33,17 +34,11 @@ local function read(packed, last)
     return values
 end
 
--- Holds ended as late as this, says the clock; should it be behind that now, it went back. A mark that is not a string is
--- not ours: it is as good as none, and not written over.
-local function mark_of_clock()
-    local text = redis.pcall('GET', KEYS[7])
-    if type(text) == 'table' then return 0, false end
-    return tonumber(text) or 0, true
-end
-
--- Only the first number of a line has to be above the mark.
+-- Only the first number of a line has to be above the mark: holds ended as late as that, says the clock; should it be
+-- behind that now, it went back. A mark that is not a string is not ours: it is as good as none.
 local function next_number(now_us, last, floor, known)
-    return math.max(now_us, last + 1, (floor or 0) + 1, known + 1, last == 0 and mark_of_clock() + 1 or 0)
+    local mark = last == 0 and tonumber(redis.pcall('GET', KEYS[7])) or 0
+    return math.max(now_us, last + 1, (floor or 0) + 1, known + 1, mark + 1)
 end
 
 -- Where no line stands, nothing of one does. Answers the floor, which was not looked at while an earlier line, which is
@@ -101,16 +96,16 @@ if kind and not is_settled then
     gone = {}
     local several = capacity > 1
     if is_unmarked then
-        gone = several and call('ZRANGE', inside, 0, -1) or { sole }
+        gone = several and call('ZRANGE', inside, '0', '-1') or { sole }
     elseif now > soonest then
         if several then
-            gone = call('ZRANGEBYSCORE', inside, '-inf', now - 1, 'LIMIT', 0, SWEEP_MAX)
+            gone = call('ZRANGEBYSCORE', inside, '-inf', now - 1, 'LIMIT', '0', SWEEP_MAX)
         elseif sole ~= '' and latest < now then
             gone = { sole }
         end
     end
     if now > soonest then
-        local over = call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', 0, SWEEP_MAX)
+        local over = call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', '0', SWEEP_MAX)
         for nth = 1, #over do gone[#gone + 1] = over[nth] end
     end
 end

@@ -15,7 +15,7 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::BlindDelete,
         file: "release.lua",
-        piece: "if redis.pcall('GETRANGE', KEYS[i], 0, 35) == 'lk1:' .. ARGV[2 * i - 1] and tonumber",
+        piece: "if try('GETRANGE', keys[i], '0', '35') == 'lk1:' .. ARGV[2 * i - 1] and tonumber",
         instead: "if tonumber",
     },
     Seed {
@@ -50,7 +50,7 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::PlainCounterToken,
         file: "line.lua",
-        piece: "math.max(now_us, last + 1, (floor or 0) + 1, known + 1, last == 0 and mark_of_clock() + 1 or 0)",
+        piece: "math.max(now_us, last + 1, (floor or 0) + 1, known + 1, mark + 1)",
         instead: "redis.call('INCR', 'lockkeeper:count')",
     },
     Seed {

@@ -18,8 +18,9 @@ end
 -- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back. While there is a
 -- line, its last number stands in the summary.
 if marks_clock or (is_over and a_hold_ended) then
-    local mark, is_ours = mark_of_clock()
-    if is_ours and now_us > mark then call('SET', keys[7], now_us, 'EX', DAY_S) end
+    -- A mark of another type is not ours to write over.
+    local mark = redis.pcall('GET', keys[7])
+    if type(mark) ~= 'table' and now_us > (tonumber(mark) or 0) then call('SET', keys[7], now_us, 'EX', DAY_S) end
 end
 
 if is_over then
@@ -33,7 +34,7 @@ if is_over then
 end
 
 if latest_is_stale and in_count > 0 then
-    latest = tonumber(call('ZRANGE', inside, -1, -1, 'WITHSCORES')[2]) or latest
+    latest = tonumber(call('ZRANGE', inside, '-1', '-1', 'WITHSCORES')[2]) or latest
 end
 if wait_count == 0 then longest = 0 end
 local lives_until = max(latest, longest, now)
@@ -42,7 +43,7 @@ if ends_later then till = lives_until + LINGER_MS end
 local still_marks = held == MARKER and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
 if not taken_by_another and not still_marks then
     marked = lives_until + MARKER_MS
-    call('SET', holder, MARKER, 'PXAT', marked)
+    if held == MARKER then call('PEXPIREAT', holder, marked) else call('SET', holder, MARKER, 'PXAT', marked) end
 end
 local pack = cmsgpack.pack
 local fields = {
