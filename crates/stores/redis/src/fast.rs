@@ -74,10 +74,8 @@ impl Many for Lane {
             }
             Question::Give { lock, id, number } => {
                 let keys = [keys::holder(&lock).as_bytes(), CLOCK.as_bytes()];
-                match self.0.run(&RELEASE, &keys, &[&id.to_hex(), number.to_string().as_bytes()]).await? {
-                    Value::Array(given) if given.first() == Some(&Value::Int(1)) => Ok(Answer::Released),
-                    _ => Ok(Answer::NotSo),
-                }
+                let given = self.0.run(&RELEASE, &keys, &[&id.to_hex(), number.to_string().as_bytes()]).await?;
+                Ok(if given == Value::Int(1) { Answer::Released } else { Answer::NotSo })
             }
         }
     }
@@ -87,16 +85,11 @@ impl Many for Lane {
         let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
         let given = if write.gives > 0 { answers.next() } else { None };
         let mut given = match given {
-            Some(Value::Array(given)) => given,
             // A server that does not know the script is given it now; the next batch finds it there.
             Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
-                match self.0.ask(&release(&questions, By::Text)).await? {
-                    Value::Array(given) => given,
-                    _ => Vec::new(),
-                }
+                all_given(self.0.ask(&release(&questions, By::Text)).await?)
             }
-            // Refused for one of them: each is tried by itself.
-            _ => Vec::new(),
+            given => given.map(all_given).unwrap_or_default(),
         }
         .into_iter();
         let mut taken = Vec::new();
@@ -203,6 +196,15 @@ fn release(questions: &[Question], by: By) -> Cmd {
     call
 }
 
+/// The answer for each release of a call: one alone has no list around it.
+fn all_given(answer: Value) -> Vec<Value> {
+    match answer {
+        Value::Array(given) => given,
+        Value::Int(_) => vec![answer],
+        // Refused for one of them: each is tried by itself.
+        _ => Vec::new(),
+    }
+}
 fn set(lock: &Name, record: &[u8], lease_ms: u64) -> Cmd {
     let holder = keys::holder(lock);
     let mut set = Cmd::with_capacity(6, holder.len() + record.len() + 48);

@@ -3,45 +3,40 @@
 -- ARGV: id, keep (`none`, `for`, `lease`), keep-ms, number: the token's number if the caller knows it, `-` if nobody was
 -- ever told it, `?` if somebody may have been. Answers R (it was there) or N.
 
-local keep, keep_ms, told = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-
-begin()
-
-local function leave()
-    if taken_by_another and held and string.sub(held, 1, 36) == FAST .. own then
-        -- A fast-lane hold in front of a line of another kind.
-        redis.call('DEL', holder)
-        taken_by_another, changed, a_hold_ended = false, true, true
-        if tonumber(told) then raise_floor(tonumber(told)) end
-        return 'R'
-    end
-    local claim = own_claim
-    if not claim then return 'N' end
-    local was_left, is_in = claim[C.STATE] == 'left', claim[C.STATE] ~= 'waiting'
-    local until_ms = claim[C.ENDS]
-    if is_in and not was_left and told ~= '-' then
-        local known = tonumber(told) or claim[C.NUMBER]
+local keep, told = ARGV[2], tonumber(ARGV[4])
+local answer = 'N'
+local number = 0
+if taken_by_another and held and string.sub(held, 1, 36) == FAST .. own then
+    -- A fast-lane hold in front of a line of another kind.
+    call('DEL', holder)
+    taken_by_another, changed, a_hold_ended = false, true, true
+    number = told or 0
+    answer = 'R'
+elseif own_claim then
+    local was_left, is_in = own_claim[STATE] == 'left', own_claim[STATE] ~= 'waiting'
+    local until_ms = own_claim[ENDS]
+    if is_in and not was_left and ARGV[4] ~= '-' then
+        number = told or own_claim[NUMBER]
         -- Nobody here knows what number its holder was told, but it was before its time was over.
-        if known == 0 then known = until_ms * 1000 end
-        raise_floor(known)
+        if number == 0 then number = until_ms * 1000 end
     end
     local kept_until = now
-    if keep == 'for' then kept_until = now + keep_ms elseif keep == 'lease' then kept_until = until_ms end
+    if keep == 'for' then kept_until = now + ARGV[3] elseif keep == 'lease' then kept_until = until_ms end
     if kept_until <= now or not is_in then
-        drop(own, claim)
+        gone = { own }
     else
-        if was_left then kept_until = math.min(until_ms, kept_until) end
-        claim[C.STATE], claim[C.ENDS] = 'left', kept_until
-        save(own, claim)
-        if summary[S.CAPACITY] > 1 then redis.call('ZADD', inside, kept_until, own) end
-        if summary[S.IN] == 1 then summary[S.LATEST] = 0 else ends_sooner() end
-        ends_at(kept_until, S.LATEST)
+        if was_left then kept_until = min(until_ms, kept_until) end
+        own_claim[STATE], own_claim[ENDS] = 'left', kept_until
+        unsaved[own] = own_claim
+        if capacity > 1 then call('ZADD', inside, kept_until, own) end
+        if in_count == 1 then latest = 0 else latest_is_stale = true end
+        soonest, latest = min(soonest, kept_until), max(latest, kept_until)
         changed = true
     end
-    return was_left and 'N' or 'R'
+    answer = was_left and 'N' or 'R'
 end
-
-local answer = leave()
-admit()
-conclude()
-return answer
+if number >= now_us then
+    -- A floor of another type stops the script here. A line that goes on does so above the number.
+    floor = floor or tonumber(call('GET', floor_key)) or 0
+    known, last = max(known, number), max(last, number)
+end

@@ -1,7 +1,8 @@
 //! The scripts, as they stand in their `.lua` files, with the hash they are called by.
 //!
-//! Surprise: files that need the line have `line.lua` joined in front when this is compiled, those of cells `cell.lua`;
-//! nothing is put together at run time, except in builds with seeded bugs. Values only ever travel as KEYS and ARGV.
+//! Surprise: scripts are joined of files when this is compiled, and share their locals. Those of the line are blocks in the
+//! order in which they run, some of them twice (line.lua says why); those of cells have `cell.lua` in front. Nothing is put
+//! together at run time, except in builds with seeded bugs. Values only ever travel as KEYS and ARGV.
 
 #[cfg(feature = "mutants")]
 mod seeds;
@@ -51,15 +52,15 @@ macro_rules! script {
 
 script!(
     /// A claim comes into the line or asks again.
-    ENTER = "line.lua" "enter.lua"
+    ENTER = "line.lua" "go.lua" "settle.lua" "again.lua" "admit.lua" "enter.lua" "go.lua" "admit.lua" "hold.lua" "write.lua"
 );
 script!(
     /// A claim leaves.
-    LEAVE = "line.lua" "leave.lua"
+    LEAVE = "line.lua" "go.lua" "settle.lua" "admit.lua" "leave.lua" "go.lua" "admit.lua" "write.lua"
 );
 script!(
     /// A hold in a line is renewed.
-    PROLONG = "line.lua" "prolong.lua"
+    PROLONG = "line.lua" "go.lua" "settle.lua" "admit.lua" "prolong.lua" "write.lua"
 );
 script!(
     /// An observer wants to be told.

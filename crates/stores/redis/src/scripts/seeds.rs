@@ -15,17 +15,17 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::BlindDelete,
         file: "release.lua",
-        piece: "if redis.pcall('GETRANGE', KEYS[i], 0, 35) == 'lk1:' .. ARGV[2 * i - 1] and tonumber",
+        piece: "if try('GETRANGE', keys[i], '0', '35') == 'lk1:' .. ARGV[2 * i - 1] and tonumber",
         instead: "if tonumber",
     },
     Seed {
         mutant: Mutant::BlindDelete,
         file: "leave.lua",
-        piece: "if not claim then return 'N' end",
-        instead: "if not claim then
-            local other = summary and summary[S.SOLE] or ''
-            if other ~= '' then drop(other, load(other) or { [C.WEIGHT] = 1 }) end
-            return 'R'
+        piece: "local number = 0",
+        instead: "local number = 0
+        if not own_claim then
+            if sole ~= '' then gone = { sole } end
+            answer = 'R'
         end",
     },
     Seed {
@@ -37,51 +37,58 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::BlindRenew,
         file: "prolong.lua",
-        piece: "local left = -1",
-        instead: "local left = -1
+        piece: "local answer = -1",
+        instead: "local answer = -1
         if not own_claim then
-            begin_line('mutex', 1)
+            if not kind then kind, capacity, floor = 'mutex', 1, begin_line(floor) end
             own_claim = { 'in', 1, lease, told or 0, now, now, now + lease, '', 0, '', '' }
-            put_inside(own, own_claim)
+            if capacity > 1 then call('ZADD', inside, now + lease, own) else sole = own end
+            in_count, used = in_count + 1, used + 1
+            soonest, latest = min(soonest, now + lease), max(latest, now + lease)
         end",
     },
     Seed {
         mutant: Mutant::PlainCounterToken,
         file: "line.lua",
-        piece: "math.max(now_us, summary[S.LAST] + 1, (floor or 0) + 1, (clock_mark or 0) + 1)",
+        piece: "math.max(now_us, last + 1, (floor or 0) + 1, known + 1, mark + 1)",
         instead: "redis.call('INCR', 'lockkeeper:count')",
     },
     Seed {
         mutant: Mutant::SetThenExpire,
-        file: "line.lua",
+        file: "settle.lua",
         piece: "if left < 0 then left = tonumber(lease) end",
         instead: "if left < 0 then left = DAY_S * 1000 end",
     },
     Seed {
         mutant: Mutant::ReaderPastWriter,
         file: "enter.lua",
-        piece: "(summary[S.WAIT] == 0 and ",
-        instead: "((summary[S.WAIT] == 0 or weight == 1) and ",
+        piece: "(wait_count == 0 and ",
+        instead: "((wait_count == 0 or weight == 1) and ",
     },
     Seed {
         mutant: Mutant::WakesNobody,
-        file: "line.lua",
-        piece: "redis.call('PUBLISH', claim[C.CHANNEL], news)",
+        file: "admit.lua",
+        piece: "call('PUBLISH', claim[CHANNEL], news)",
         instead: "",
     },
     Seed {
         mutant: Mutant::DeadWaitersGranted,
         file: "line.lua",
-        piece: "drop_all(redis.call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', 0, SWEEP_MAX))",
+        piece: "for nth = 1, #over do gone[#gone + 1] = over[nth] end",
         instead: "",
     },
     Seed {
         mutant: Mutant::DeadWaitersGranted,
-        file: "line.lua",
-        piece: "put_inside(first, claim)",
-        instead: "claim[C.ENDS] = now + claim[C.LEASE] put_inside(first, claim)",
+        file: "admit.lua",
+        piece: "local ends_at = claim[ENDS]",
+        instead: "claim[ENDS] = now + claim[LEASE] local ends_at = claim[ENDS]",
     },
-    Seed { mutant: Mutant::NoSweep, file: "line.lua", piece: "drop_all(inside_until(now - 1))", instead: "" },
+    Seed {
+        mutant: Mutant::NoSweep,
+        file: "line.lua",
+        piece: "elseif now > soonest then",
+        instead: "elseif false then",
+    },
     Seed {
         mutant: Mutant::SwapIgnoresVersion,
         file: "cell_value.lua",

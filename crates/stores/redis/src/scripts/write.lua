@@ -1,0 +1,70 @@
+-- Writes down what is left of the line, and sets the marker to live as long as it does. The end of the line's scripts: see
+-- line.lua.
+
+if changed and eyes then
+    -- Those who observe the line are told that it changed.
+    local fine, watching = pcall(cmsgpack.unpack, eyes)
+    for channel, until_ms in pairs(fine and type(watching) == 'table' and watching or {}) do
+        if until_ms > now then call('PUBLISH', channel, '~' .. holder) end
+    end
+end
+
+local is_over = not kind or (in_count == 0 and wait_count == 0)
+-- The floor outlives the line: a number at or ahead of the clock is written down for a day.
+if is_over and kind then known = max(known, last) end
+if known >= now_us and known > (floor or tonumber(call('GET', floor_key)) or 0) then
+    call('SET', floor_key, known, 'EX', DAY_S)
+end
+-- The next hold, of whomever, is to be numbered above those that ended, also when the clock goes back. While there is a
+-- line, its last number stands in the summary.
+if marks_clock or (is_over and a_hold_ended) then
+    -- A mark of another type is not ours to write over.
+    local mark = redis.pcall('GET', keys[7])
+    if type(mark) ~= 'table' and now_us > (tonumber(mark) or 0) then call('SET', keys[7], now_us, 'EX', DAY_S) end
+end
+
+if is_over then
+    if eyes then
+        call('HDEL', line, 'line')
+    elseif summary or kind then
+        call('DEL', line)
+    end
+    if (held or kind) and not taken_by_another then call('DEL', holder) end
+    return answer
+end
+
+if latest_is_stale and in_count > 0 then
+    latest = tonumber(call('ZRANGE', inside, '-1', '-1', 'WITHSCORES')[2]) or latest
+end
+if wait_count == 0 then longest = 0 end
+local lives_until = max(latest, longest, now)
+local ends_later = lives_until > till
+if ends_later then till = lives_until + LINGER_MS end
+local still_marks = held == MARKER and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
+if not taken_by_another and not still_marks then
+    marked = lives_until + MARKER_MS
+    if held == MARKER then call('PEXPIREAT', holder, marked) else call('SET', holder, MARKER, 'PXAT', marked) end
+end
+local pack = cmsgpack.pack
+local fields = {
+    'line',
+    pack({ kind, capacity, used, in_count, wait_count, last, order, soonest, latest, longest, till, marked, sole }),
+}
+for id, claim in pairs(unsaved) do
+    fields[#fields + 1] = id
+    fields[#fields + 1] = pack(claim)
+    if #fields >= FIELDS_MAX then
+        call('HSET', line, unpack(fields))
+        fields = {}
+    end
+end
+if #fields > 0 then call('HSET', line, unpack(fields)) end
+if ends_later then
+    call('PEXPIREAT', line, till)
+    if capacity > 1 then call('PEXPIREAT', inside, till) end
+    if wait_count > 0 then
+        call('PEXPIREAT', waiting, till)
+        call('PEXPIREAT', ends, till)
+    end
+end
+return answer
