@@ -1,6 +1,6 @@
 -- Everybody who fits comes in, in order; all but our own claim are told. A block of the line's scripts: see line.lua.
 
-while newcomer or (wait_count > 0 and used < capacity and not taken_by_another) do
+while newcomer or (may_fit and wait_count > 0 and used < capacity and not taken_by_another) do
     local id, claim = own, newcomer
     if not newcomer then
         id = call('ZRANGE', waiting, '0', '0')[1]
@@ -30,7 +30,7 @@ while newcomer or (wait_count > 0 and used < capacity and not taken_by_another) 
     if ends_at < soonest then soonest = ends_at end
     if ends_at > latest then latest = ends_at end
     local number = next_number(now_us, last, floor, known)
-    if number > now_us then known = number end
+    if number > now_us then known, floor = number, floor or tonumber(call('GET', floor_key)) or 0 end
     last, claim[STATE], claim[NUMBER] = number, 'in', number
     unsaved[id] = claim
     changed = true
@@ -39,3 +39,4 @@ while newcomer or (wait_count > 0 and used < capacity and not taken_by_another) 
         call('PUBLISH', claim[CHANNEL], news)
     end
 end
+may_fit = false

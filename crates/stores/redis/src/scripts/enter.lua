@@ -30,7 +30,7 @@ if not answer then
             local number = tonumber(ARGV[12]) or 0
             if number == 0 then
                 number = next_number(now_us, last, floor, known)
-                if number > now_us then known = number end
+                if number > now_us then known, floor = number, floor or tonumber(call('GET', floor_key)) or 0 end
                 last = number
             end
             own_claim[NUMBER] = number

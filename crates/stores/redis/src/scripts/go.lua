@@ -17,6 +17,6 @@ for nth = 1, gone and #gone or 0 do
     call('HDEL', line, id)
     unsaved[id] = nil
     if id == own then own_claim = nil end
-    changed = true
+    changed, may_fit = true, true
 end
 gone = nil

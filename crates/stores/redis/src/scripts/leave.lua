@@ -9,7 +9,7 @@ local number = 0
 if taken_by_another and held and string.sub(held, 1, 36) == FAST .. own then
     -- A fast-lane hold in front of a line of another kind.
     call('DEL', holder)
-    taken_by_another, changed, a_hold_ended = false, true, true
+    taken_by_another, changed, a_hold_ended, may_fit = false, true, true, true
     number = told or 0
     answer = 'R'
 elseif own_claim then

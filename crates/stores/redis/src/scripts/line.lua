@@ -77,8 +77,9 @@ local known = 0
 
 -- Claims that were changed; they are written at the end, together.
 local unsaved = {}
--- What `admit` takes in first: a new claim that fits.
+-- What `admit` takes in first: a new claim that fits. And whether others may fit.
 local newcomer
+local may_fit = true
 local changed, a_hold_ended, marks_clock = false, false, false
 -- One of several that are in has gone, or goes sooner than it would have: who is the last of them has to be looked up.
 local latest_is_stale = false

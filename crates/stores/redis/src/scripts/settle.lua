@@ -4,8 +4,9 @@
 if not is_settled then
     if is_unmarked then in_count, used, latest = 0, 0, 0 end
     if kind and now > soonest then
-        local first_in, first_waiting = latest, call('ZRANGE', ends, '0', '0', 'WITHSCORES')[2]
-        if capacity > 1 then first_in = call('ZRANGE', inside, '0', '0', 'WITHSCORES')[2] elseif sole == '' then first_in = nil end
+        local first_waiting = call('ZRANGE', ends, '0', '0', 'WITHSCORES')[2]
+        local first_in = sole ~= '' and latest
+        if capacity > 1 then first_in = call('ZRANGE', inside, '0', '0', 'WITHSCORES')[2] end
         soonest = min(tonumber(first_in) or NEVER, tonumber(first_waiting) or NEVER)
     end
     if not kind or (in_count == 0 and wait_count == 0) then
