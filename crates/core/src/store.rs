@@ -3,6 +3,7 @@
 //! A few methods, no defaults (a wrapper that forgets one must not compile), object-safe. Every lease that crosses
 //! the seam is a duration; no client's wall-clock time ever does (C8).
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::Pin;
@@ -18,7 +19,7 @@ use crate::name::Name;
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A place where lines and cells live. The in-memory store is this trait's specification made runnable.
-pub trait Store: Debug + Send + Sync + 'static {
+pub trait Store: Any + Debug + Send + Sync {
     /// What this store promises; no I/O.
     fn profile(&self) -> &Profile;
 

@@ -13,6 +13,7 @@ mod standard;
 mod timeout;
 mod trace;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -253,8 +254,16 @@ pub fn wrap(store: SharedStore, layer: impl Layer) -> SharedStore {
     wrap_all(store, vec![Arc::new(layer)])
 }
 
-/// Puts layers around a store, the first outermost.
-pub(crate) fn wrap_all(store: SharedStore, layers: Vec<Arc<dyn Layer>>) -> SharedStore {
+/// Puts layers around a store, the first outermost. Those around a store that has some already join them: to go through
+/// two stacks costs each call an allocation more.
+pub(crate) fn wrap_all(store: SharedStore, mut layers: Vec<Arc<dyn Layer>>) -> SharedStore {
+    let store = match (&*store as &dyn Any).downcast_ref::<Layered>() {
+        Some(inner) => {
+            layers.extend(inner.layers.iter().cloned());
+            inner.store.clone()
+        }
+        None => store,
+    };
     Arc::new(Layered { layers, store })
 }
 
