@@ -205,6 +205,7 @@ fn all_given(answer: Value) -> Vec<Value> {
         _ => Vec::new(),
     }
 }
+
 fn set(lock: &Name, record: &[u8], lease_ms: u64) -> Cmd {
     let holder = keys::holder(lock);
     let mut set = Cmd::with_capacity(6, holder.len() + record.len() + 48);

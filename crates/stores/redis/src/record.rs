@@ -2,7 +2,7 @@
 //!
 //! `lk1:` id `:` number (16 digits, blank until the first renewal) `:` longest lease in ms (10 digits) `:` bytes of the
 //! owner `:` owner note.
-//! The scripts read it too: change it here and in `line.lua`, `release.lua`, `renew.lua`, `number.lua` together.
+//! The scripts read it too: change it here and in `settle.lua`, `leave.lua`, `release.lua`, `renew.lua`, `number.lua` together.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
