@@ -139,6 +139,7 @@ pub const TARGETS: &[Target] = &[
         words: &["lk1:", "lk1=", ":", " ", "00000000000000000000000000000007", "\u{1b}[2J", "                "],
         run: redis_lines::record,
     },
+    Target { name: "redis-answers", about: "the protocol of Redis, in pieces", words: RESP, run: redis_lines::answers },
     Target {
         name: "redis-news",
         about: "news that Redis pushes to those who wait",

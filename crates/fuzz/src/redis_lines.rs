@@ -33,6 +33,20 @@ pub(crate) fn answer(input: &[u8]) -> Option<Value> {
     redis::parse_redis_value(input).ok()
 }
 
+/// Answers are the same in whatever pieces they come, and the same that another reader of the protocol finds.
+pub(crate) fn answers(input: &[u8]) {
+    let Some((piece, bytes)) = input.split_first() else { return };
+    let (whole, is_fine) = fuzzing::answers(bytes, bytes.len());
+    let (pieces, pieces_are_fine) = fuzzing::answers(bytes, usize::from(*piece) % 7 + 1);
+    assert_eq!((format!("{whole:?}"), is_fine), (format!("{pieces:?}"), pieces_are_fine));
+    // What the other reader takes for one answer is one here too. Numbers beyond 64 bits and remarks about values are not
+    // used by locks, and are told in another way.
+    let told_in_another_way = bytes.iter().any(|byte| matches!(byte, b'(' | b'|' | b'>' | b',' | b'=' | b'!' | b'-'));
+    if let Some(other) = answer(bytes).filter(|_| !told_in_another_way && is_fine && !whole.is_empty()) {
+        assert_eq!(whole[0], other);
+    }
+}
+
 /// What is read is written to the same record; an owner can be shown, and read again.
 pub(crate) fn record(input: &[u8]) {
     let owner = fuzzing::owner(input);

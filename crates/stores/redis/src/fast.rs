@@ -9,20 +9,21 @@ use std::sync::Arc;
 
 use lockkeeper_core::mutants::{self, Mutant};
 use lockkeeper_core::{ClaimId, Effect, Name, Result, Token};
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::cells::EXACT;
 use crate::gather::Many;
 use crate::keys::{self, CLOCK};
 use crate::link::{self, Link};
+use crate::record::New;
 use crate::scripts::{NUMBER, RELEASE};
-use crate::trouble;
+use crate::{resp, trouble};
 
 /// What the fast lane is asked.
 #[derive(Debug)]
 pub(crate) enum Question {
     /// To take a lock that may be free.
-    Take { lock: Name, record: Vec<u8>, lease_ms: u64 },
+    Take { lock: Name, record: New },
     /// To release one that was taken so, whose holder was told this number.
     Give { lock: Name, id: ClaimId, number: u64 },
 }
@@ -32,6 +33,13 @@ impl Question {
         match self {
             Self::Give { lock, id, number } => Some((lock, *id, *number)),
             Self::Take { .. } => None,
+        }
+    }
+
+    fn take(&self) -> Option<(&Name, &New)> {
+        match self {
+            Self::Take { lock, record } => Some((lock, record)),
+            Self::Give { .. } => None,
         }
     }
 }
@@ -62,18 +70,15 @@ impl Many for Lane {
     type Answer = Answer;
 
     async fn one(&self, question: Question) -> Result<Answer> {
-        match question {
-            Question::Take { lock, record, lease_ms } => {
-                let mut pipe = redis::Pipeline::with_capacity(3);
-                pipe.add_command(set(&lock, &record, lease_ms));
-                let floor = keys::floor(&lock);
-                pipe.cmd("MGET").arg(CLOCK).arg(floor).add_command(time());
-                let answers = self.0.ask_all(&pipe).await?;
+        match &question {
+            Question::Take { .. } => {
+                let questions = std::slice::from_ref(&question);
+                let answers = self.0.ask_written(3, |out| takes(out, questions, 1)).await?;
                 let [set, floors, time]: [Value; 3] = answers.try_into().map_err(|_| trouble::unexpected("SET"))?;
                 self.taken(set, &self.numbers(floors, time), 0)
             }
             Question::Give { lock, id, number } => {
-                let keys = [keys::holder(&lock).as_bytes(), CLOCK.as_bytes()];
+                let keys = [keys::holder(lock).as_bytes(), CLOCK.as_bytes()];
                 let given = self.0.run(&RELEASE, &keys, &[&id.to_hex(), number.to_string().as_bytes()]).await?;
                 Ok(if given == Value::Int(1) { Answer::Released } else { Answer::NotSo })
             }
@@ -81,19 +86,23 @@ impl Many for Lane {
     }
 
     async fn many(&self, questions: Vec<Question>) -> Result<Vec<Result<Answer>>> {
-        let write = Write::of(&questions);
-        let mut answers = self.0.ask_all(&write.pipe).await?.into_iter();
-        let given = if write.gives > 0 { answers.next() } else { None };
+        let gives = questions.iter().filter(|question| question.give().is_some()).count();
+        let takes = questions.len() - gives;
+        let commands = usize::from(gives > 0) + if takes > 0 { takes + 2 } else { 0 };
+        let mut answers = self.0.ask_written(commands, |out| write(out, &questions, gives)).await?.into_iter();
+        let given = if gives > 0 { answers.next() } else { None };
         let mut given = match given {
             // A server that does not know the script is given it now; the next batch finds it there.
             Some(Value::ServerError(error)) if link::is_unknown_script(&error) => {
-                all_given(self.0.ask(&release(&questions, By::Text)).await?)
+                let by_text = |out: &mut Vec<u8>| release(out, "EVAL", RELEASE.text(), &questions, gives);
+                let mut again = self.0.ask_written(1, by_text).await?;
+                all_given(self.0.no_error(again.pop().unwrap_or_default())?)
             }
             given => given.map(all_given).unwrap_or_default(),
         }
         .into_iter();
         let mut taken = Vec::new();
-        if write.takes > 0 {
+        if takes > 0 {
             let mut rest: Vec<Value> = answers.collect();
             let time = rest.pop().unwrap_or_default();
             let numbers = self.numbers(rest.pop().unwrap_or_default(), time);
@@ -140,60 +149,51 @@ impl Lane {
 }
 
 /// Many questions in one write: the releases as one script, then `SET` for each that is taken, then what numbers them.
-struct Write {
-    pipe: redis::Pipeline,
-    gives: usize,
-    takes: usize,
-}
-
-impl Write {
-    fn of(questions: &[Question]) -> Self {
-        let gives = questions.iter().filter(|question| matches!(question, Question::Give { .. })).count();
-        let takes = questions.len() - gives;
-        let mut pipe = redis::Pipeline::with_capacity(takes + 3);
-        if gives > 0 {
-            // First: what is given back can be taken in the same write.
-            pipe.add_command(release(questions, By::Hash));
-        }
-        if takes > 0 {
-            let mut floors = redis::cmd("MGET");
-            floors.arg(CLOCK);
-            for question in questions {
-                if let Question::Take { lock, record, lease_ms } = question {
-                    pipe.add_command(set(lock, record, *lease_ms));
-                    floors.arg(keys::floor(lock));
-                }
-            }
-            pipe.add_command(floors).add_command(time());
-        }
-        Self { pipe, gives, takes }
+fn write(out: &mut Vec<u8>, questions: &[Question], gives: usize) {
+    if gives > 0 {
+        // First: what is given back can be taken in the same write.
+        release(out, "EVALSHA", RELEASE.hash(), questions, gives);
+    }
+    if gives < questions.len() {
+        takes(out, questions, questions.len() - gives);
     }
 }
 
-/// How a script is named.
-enum By {
-    Hash,
-    Text,
+/// All releases among the questions, by one call.
+fn release(out: &mut Vec<u8>, command: &str, script: &str, questions: &[Question], count: usize) {
+    let gives = || questions.iter().filter_map(Question::give);
+    resp::begin(out, command, 3 + 3 * count);
+    resp::word(out, script.as_bytes());
+    resp::number(out, count as u64 + 1);
+    gives().for_each(|(lock, ..)| resp::word(out, keys::holder(lock).as_bytes()));
+    resp::word(out, CLOCK.as_bytes());
+    for (_, id, number) in gives() {
+        resp::word(out, &id.to_hex());
+        resp::number(out, number);
+    }
 }
 
-/// All releases among the questions, by one call.
-fn release(questions: &[Question], by: By) -> Cmd {
-    let gives = || questions.iter().filter_map(Question::give);
-    let count = gives().count();
-    let mut call = Cmd::with_capacity(3 * count + 5, 128 * count + 128);
-    match by {
-        By::Hash => call.arg("EVALSHA").arg(RELEASE.hash()),
-        By::Text => call.arg("EVAL").arg(RELEASE.text()),
-    };
-    call.arg(count + 1);
-    gives().for_each(|(lock, ..)| {
-        call.arg(keys::holder(lock));
-    });
-    call.arg(CLOCK);
-    gives().for_each(|(_, id, number)| {
-        call.arg(&id.to_hex()).arg(number);
-    });
-    call
+/// `SET` for each that is taken, so many, then what numbers them.
+fn takes(out: &mut Vec<u8>, questions: &[Question], count: usize) {
+    let takes = || questions.iter().filter_map(Question::take);
+    for (lock, record) in takes() {
+        let ends = !mutants::on(Mutant::SetThenExpire);
+        resp::begin(out, "SET", if ends { 5 } else { 3 });
+        resp::word(out, keys::holder(lock).as_bytes());
+        record.with_pieces(|pieces| resp::joined(out, pieces));
+        resp::word(out, b"NX");
+        if ends {
+            resp::word(out, b"PX");
+            resp::number(out, record.lease_ms);
+        }
+    }
+    resp::begin(out, "MGET", count + 1);
+    resp::word(out, CLOCK.as_bytes());
+    takes().for_each(|(lock, _)| resp::joined(out, &keys::floor_pieces(lock).map(str::as_bytes)));
+    match mutants::on(Mutant::PlainCounterToken) {
+        true => resp::command(out, COUNT, &[b"lockkeeper:count"]),
+        false => resp::command(out, "TIME", &[]),
+    }
 }
 
 /// The answer for each release of a call: one alone has no list around it.
@@ -204,26 +204,6 @@ fn all_given(answer: Value) -> Vec<Value> {
         // Refused for one of them: each is tried by itself.
         _ => Vec::new(),
     }
-}
-
-fn set(lock: &Name, record: &[u8], lease_ms: u64) -> Cmd {
-    let holder = keys::holder(lock);
-    let mut set = Cmd::with_capacity(6, holder.len() + record.len() + 48);
-    set.arg("SET").arg(holder).arg(record).arg("NX");
-    if !mutants::on(Mutant::SetThenExpire) {
-        set.arg("PX").arg(lease_ms);
-    }
-    set
-}
-
-/// What tells the time.
-fn time() -> Cmd {
-    if mutants::on(Mutant::PlainCounterToken) {
-        let mut count = redis::cmd(COUNT);
-        count.arg("lockkeeper:count");
-        return count;
-    }
-    redis::cmd("TIME")
 }
 
 /// A seeded bug: the end of a lock that was taken without one.

@@ -9,9 +9,11 @@ use lockkeeper_core::time::Moment;
 use lockkeeper_core::{Claim, ClaimId, Error, Name, Owner, Result};
 use redis::{Arg, PushInfo, PushKind, Value};
 
+use crate::greet::NotIn;
 use crate::hub::Hub;
 use crate::options::Options;
 use crate::record;
+use crate::resp::Answers;
 use crate::{cells, doctor, fast, lines, look, trouble};
 
 /// What a record at a holder key says: the claim, its number, its longest lease in ms, its owner, its note.
@@ -25,7 +27,10 @@ pub fn read_record(value: &[u8]) -> Option<Record> {
 
 /// Writes one.
 pub fn write_record(claim: &Claim, lease_ms: u64) -> Vec<u8> {
-    record::write(claim, &record::owner_text(&claim.owner), lease_ms)
+    let (owner, note) = (record::owner_text(&claim.owner).into(), claim.note.clone());
+    let mut written = Vec::new();
+    record::New { id: claim.id, owner, note, lease_ms }.with_pieces(|pieces| written = pieces.concat());
+    written
 }
 
 /// An owner as scripts keep it.
@@ -93,17 +98,38 @@ pub fn judged(info: &str, answers: [&Value; 4], clock_us: [u64; 2]) -> Report {
 
 /// How an error reply is told to who comes in, which is when the password is sent.
 pub fn not_let_in(options: &Options, answer: &Value) -> Option<Error> {
-    answer.clone().extract_error().err().map(|error| trouble::not_let_in(options, error))
+    match answer {
+        Value::ServerError(error) => Some(trouble::not_let_in(options, NotIn::Refused(error.clone()))),
+        _ => None,
+    }
 }
 
 /// How an error reply is told to who asks.
 pub fn refused(options: &Options, answer: &Value) -> Vec<Error> {
-    let mut errors = Vec::new();
-    if let Value::ServerError(error) = answer {
-        errors.push(trouble::refused(&options.address, error));
+    match answer {
+        Value::ServerError(error) => vec![trouble::refused(&options.address, error)],
+        _ => Vec::new(),
     }
-    if let Err(error) = answer.clone().extract_error() {
-        errors.push(trouble::unanswered(&options.address, error));
+}
+
+/// The answers in what a server sent, as it came in pieces of so many bytes; and whether all of it was the protocol.
+pub fn answers(bytes: &[u8], piece: usize) -> (Vec<Value>, bool) {
+    let (mut answers, mut found) = (Answers::new(), Vec::new());
+    for mut piece in bytes.chunks(piece.max(1)) {
+        while !piece.is_empty() {
+            let room = answers.room();
+            let count = room.len().min(piece.len());
+            room[..count].copy_from_slice(&piece[..count]);
+            answers.came(count);
+            piece = &piece[count..];
+            loop {
+                match answers.next() {
+                    Ok(Some(value)) => found.push(value),
+                    Ok(None) => break,
+                    Err(_) => return (found, false),
+                }
+            }
+        }
     }
-    errors
+    (found, true)
 }

@@ -69,7 +69,12 @@ pub(crate) fn holder(name: &Name) -> &str {
 
 /// `{name}:last`: the floor of the numbers.
 pub(crate) fn floor(name: &Name) -> String {
-    ["{", name.as_str(), "}", PARTS[4]].concat()
+    floor_pieces(name).concat()
+}
+
+/// The same in pieces.
+pub(crate) fn floor_pieces(name: &Name) -> [&str; 4] {
+    ["{", name.as_str(), "}", PARTS[4]]
 }
 
 /// `{name}:cell`.

@@ -77,12 +77,13 @@ pub(crate) async fn lines(
 }
 
 async fn read(link: &Link, hub: &Hub, names: &[Name]) -> Result<Vec<LockView>> {
-    let mut pipe = redis::pipe();
-    for name in names {
-        pipe.add_command(link::call(&INSPECT, &Keys::of(name).all()[..4], &FROM_THE_START));
-    }
+    let calls = |out: &mut Vec<u8>| {
+        for name in names {
+            link::call(out, "EVALSHA", INSPECT.hash(), &Keys::of(name).all()[..4], &FROM_THE_START);
+        }
+    };
     let mut views = Vec::new();
-    for (name, answer) in names.iter().zip(link.ask_all(&pipe).await?) {
+    for (name, answer) in names.iter().zip(link.ask_written(names.len(), calls).await?) {
         let seen = match answer {
             Value::ServerError(error) if link::is_unknown_script(&error) => line(link, hub, name).await,
             answer => match link.no_error(answer) {

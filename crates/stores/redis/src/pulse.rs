@@ -7,7 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use redis::aio::MultiplexedConnection;
+use crate::pipe::Pipe;
+use crate::resp;
 
 /// What is known of a connection's answers.
 #[derive(Debug)]
@@ -38,16 +39,17 @@ impl Pulse {
         self.unanswered_since.store(0, Ordering::Relaxed);
     }
 
-    /// Returns when nobody has answered for so long, although asked.
-    pub(crate) async fn stops(&self, connection: &mut MultiplexedConnection, patience: Duration) {
+    /// Returns when nobody has answered for so long, although asked; `pipe` is what to ask by, while it is in use.
+    pub(crate) async fn stops(&self, pipe: impl Fn() -> Option<Pipe>, patience: Duration) {
         loop {
             tokio::time::sleep(patience / 4).await;
             let since = self.unanswered_since.load(Ordering::Relaxed);
             if since == 0 || self.now() - since < u64::try_from(patience.as_millis() / 4).unwrap_or(u64::MAX) {
                 continue;
             }
-            let ping = redis::cmd("PING");
-            match tokio::time::timeout(patience / 2, connection.send_packed_command(&ping)).await {
+            let Some(pipe) = pipe() else { return };
+            let ping = pipe.ask(|out| resp::command(out, "PING", &[]));
+            match tokio::time::timeout(patience / 2, ping).await {
                 Ok(Ok(_)) => self.hears(),
                 _ => return,
             }

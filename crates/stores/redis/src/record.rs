@@ -4,26 +4,43 @@
 //! owner `:` owner note.
 //! The scripts read it too: change it here and in `settle.lua`, `leave.lua`, `release.lua`, `renew.lua`, `number.lua` together.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lockkeeper_core::{Claim, ClaimId, Owner};
+use lockkeeper_core::{ClaimId, Owner};
+
+use crate::resp::digits;
 
 /// What stands at the holder key while there is a line.
 pub(crate) const MARKER: &[u8] = b"lk1=";
 const FAST: &[u8] = b"lk1:";
 
 /// The record of a claim that is about to be in.
-pub(crate) fn write(claim: &Claim, owner: &str, lease_ms: u64) -> Vec<u8> {
-    let mut record = Vec::with_capacity(80 + owner.len() + claim.note.len());
-    record.extend_from_slice(FAST);
-    record.extend_from_slice(&claim.id.to_hex());
-    record.extend_from_slice(b":                :");
-    // Writing to a vector does not fail.
-    let _ = write!(record, "{lease_ms:010}:{}:", owner.len());
-    record.extend_from_slice(owner.as_bytes());
-    record.extend_from_slice(&claim.note);
-    record
+#[derive(Debug)]
+pub(crate) struct New {
+    pub(crate) id: ClaimId,
+    pub(crate) owner: Arc<str>,
+    pub(crate) note: Vec<u8>,
+    pub(crate) lease_ms: u64,
+}
+
+impl New {
+    /// Hands on the pieces of which it is joined: it is written straight into what is sent.
+    pub(crate) fn with_pieces(&self, join: impl FnOnce(&[&[u8]])) {
+        let (lease, first) = digits(self.lease_ms);
+        let (length, from) = digits(self.owner.len() as u64);
+        let (id, blank) = (self.id.to_hex(), b":                :");
+        join(&[
+            FAST,
+            &id,
+            blank,
+            &lease[first.min(10)..],
+            b":",
+            &length[from..],
+            b":",
+            self.owner.as_bytes(),
+            &self.note,
+        ]);
+    }
 }
 
 /// A record, read back.
@@ -85,29 +102,16 @@ pub(crate) fn owner_of(text: &[u8]) -> Owner {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use lockkeeper_core::{LockKind, Patience};
-
     use super::*;
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let owner = Owner::stored(7, "web-3", 42, "a label: with colons");
-        let claim = Claim {
-            id: ClaimId::random().unwrap(),
-            owner: owner.clone(),
-            kind: LockKind::Mutex,
-            weight: 1,
-            capacity: 1,
-            lease: Duration::from_secs(30),
-            delay: Duration::ZERO,
-            fair: false,
-            patience: Patience::Now,
-            note: b"note: \xff\0".to_vec(),
-        };
-        let record = Record { id: claim.id, number: None, lease_ms: 30_000, owner, note: claim.note.clone() };
-        let mut written = write(&claim, &owner_text(&claim.owner), 30_000);
+        let id = ClaimId::random().unwrap();
+        let new = New { id, owner: owner_text(&owner).into(), note: b"note: \xff\0".to_vec(), lease_ms: 30_000 };
+        let record = Record { id, number: None, lease_ms: 30_000, owner, note: new.note.clone() };
+        let mut written = Vec::new();
+        new.with_pieces(|pieces| written = pieces.concat());
         assert_eq!(read(&written), Some(record));
         written[37..53].copy_from_slice(b"0000001700000000");
         assert_eq!(read(&written).unwrap().number, Some(1_700_000_000));

@@ -25,9 +25,9 @@ use crate::keys::{CLOCK, Keys};
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
-use crate::record::Owners;
+use crate::record::{New, Owners};
 use crate::scripts::{OBSERVE, RENEW};
-use crate::{lines, look, record};
+use crate::{lines, look};
 
 /// How many holds are renewed by one call of the script.
 const RENEWALS: usize = 200;
@@ -104,8 +104,9 @@ impl Redis {
             return Ok(None);
         }
         let lease_ms = lines::millis(claim.store_lease());
-        let record = record::write(claim, &self.owners.text(&claim.owner), lease_ms);
-        let number = match self.lane.ask(Question::Take { lock: lock.clone(), record, lease_ms }).await? {
+        let owner = self.owners.text(&claim.owner);
+        let record = New { id: claim.id, owner, note: claim.note.clone(), lease_ms };
+        let number = match self.lane.ask(Question::Take { lock: lock.clone(), record }).await? {
             Answer::In(number) => number,
             Answer::Unnumbered => match Box::pin(fast::number_above_the_floor(&self.link, lock, claim.id)).await? {
                 Some(number) => number,

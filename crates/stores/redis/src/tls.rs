@@ -1,4 +1,4 @@
-//! TLS, if it is built in: what the server at an address is called in errors, and how the driver hides what went wrong.
+//! TLS, if it is built in, and what the server at an address is called in its errors.
 
 use lockkeeper_core::access::Tls;
 use lockkeeper_core::{Error, Result};
@@ -23,20 +23,15 @@ pub(crate) async fn over(address: &Address, host: &str, stream: TcpStream, tls: 
 }
 
 #[cfg(not(feature = "tls"))]
-pub(crate) fn refused(_: &Address, _: &redis::RedisError) -> Option<Error> {
+pub(crate) fn refused(_: &Address, _: &std::io::Error) -> Option<Error> {
     None
 }
 
 /// What the server said about us, if it did: with TLS 1.3 it says so only after the handshake, in place of its first
 /// answer.
 #[cfg(feature = "tls")]
-pub(crate) fn refused(address: &Address, error: &redis::RedisError) -> Option<Error> {
-    use std::error::Error;
-    use std::sync::Arc;
-
-    // The driver hands its cause on in the box that it keeps it in.
-    let cause = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
-    told(address, &**cause)
+pub(crate) fn refused(address: &Address, error: &std::io::Error) -> Option<Error> {
+    told(address, error)
 }
 
 #[cfg(feature = "tls")]

@@ -4,20 +4,19 @@
 //! is unknown, never "no" (C12).
 
 use lockkeeper_core::{Effect, Error, ErrorKind};
-use redis::{RedisError, ServerError};
+use redis::ServerError;
 
+use crate::greet::NotIn;
 use crate::options::{Address, Options};
+use crate::pipe::Broken;
 
 /// The connection broke or was silent: what was asked may have been done.
-pub(crate) fn unanswered(address: &Address, error: RedisError) -> Error {
-    if error.kind() == redis::ErrorKind::Server(redis::ServerErrorKind::ResponseError) || error.code().is_some() {
-        return refused_by(address, error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
-    }
-    let what = match error.is_timeout() {
-        true => format!("the redis server at {address} did not answer in time"),
-        false => format!("the connection to the redis server at {address} broke"),
+pub(crate) fn unanswered(address: &Address, why: Broken) -> Error {
+    let what = match why {
+        Broken::Silent(_) => format!("the redis server at {address} did not answer in time"),
+        Broken::Ended(_) => format!("the connection to the redis server at {address} broke"),
     };
-    Error::unanswered(what).with_hint("see whether the server is up and reachable").with_source(error)
+    Error::unanswered(what).with_hint("see whether the server is up and reachable").with_source(why)
 }
 
 /// What a server says, for people: what a terminal would obey is replaced.
@@ -37,39 +36,35 @@ pub(crate) fn unreachable(address: &Address, why: impl std::fmt::Display) -> Err
 /// Coming in failed, after the connection was made.
 ///
 /// That is when the password is sent: should the server have sent it back, its words are left out.
-pub(crate) fn not_let_in(options: &Options, error: RedisError) -> Error {
+pub(crate) fn not_let_in(options: &Options, why: NotIn) -> Error {
     let address = &options.address;
+    let error = match why {
+        NotIn::Refused(error) => error,
+        NotIn::Broke(error) => {
+            return match crate::tls::refused(address, &error) {
+                Some(refused) => refused,
+                // The server may have hung up on us before we could read why.
+                None if address.is_encrypted() => unreachable(address, error).with_hint(
+                    "see whether the server is up; it may ask for a client certificate: `?cert=` and `?key=`",
+                ),
+                None => unreachable(address, error),
+            };
+        }
+    };
     // Its beginning is enough: servers cut off what they repeat.
     let repeats = options.password.as_ref().is_some_and(|password| {
         let begins: String = password.reveal().chars().take(4).collect();
         !begins.is_empty() && error.to_string().contains(&begins)
     });
-    let details = if repeats { "(not shown: it repeats the password)" } else { error.detail().unwrap_or_default() };
-    // What a server sends first is taken for its code, the password too.
-    let known = |code: &&str| !repeats || CODES.contains(code);
-    let unknown = error.detail().unwrap_or_default();
-    let no_hello = unknown.starts_with("unknown command") && unknown.contains("HELLO");
-    if no_hello || error.kind() == redis::ErrorKind::RESP3NotSupported {
+    let said = error.details().unwrap_or_default();
+    if said.starts_with("unknown command") && said.contains("HELLO") || error.code() == "NOPROTO" {
         return Error::new(ErrorKind::Unsupported, format!("the redis server at {address} has no RESP3"))
             .with_hint("use Redis 6.2 or later, and let it know the command HELLO");
     }
-    if let Some(code) = error.code() {
-        return refused_by(address, Some(code).filter(known).unwrap_or("ERR"), details);
-    }
-    match error.kind() {
-        redis::ErrorKind::AuthenticationFailed => refused_by(address, "WRONGPASS", ""),
-        _ if repeats => {
-            Error::new(ErrorKind::Unavailable, format!("what answers at {address} repeats what it is sent"))
-                .with_hint("see whether that is a redis server")
-        }
-        _ => match crate::tls::refused(address, &error) {
-            Some(refused) => refused,
-            // The server may have hung up on us before we could read why.
-            None if address.is_encrypted() => unreachable(address, error)
-                .with_hint("see whether the server is up; it may ask for a client certificate: `?cert=` and `?key=`"),
-            None => unreachable(address, error),
-        },
-    }
+    let details = if repeats { "(not shown: it repeats the password)" } else { said };
+    // What a server sends first is taken for its code, the password too.
+    let known = |code: &&str| !repeats || CODES.contains(code);
+    refused_by(address, Some(error.code()).filter(known).unwrap_or("ERR"), details)
 }
 
 /// The server answered with an error: it did nothing.

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use lockkeeper_core::cell::{CellOp, CellReply};
 use lockkeeper_core::{Effect, Error, ErrorKind, Result};
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::Semaphore;
 
 use super::state::Found;
 use super::{LOOKS, Told, look, moment, seen};
 use crate::link::Link;
+use crate::pipe::{Broken, Pipe};
 use crate::trouble;
 
 /// How many operations of one client may be under way; the more there are, the more often they come between each other.
@@ -28,7 +28,7 @@ const PAUSE_MAX_MS: u64 = 16;
 /// Connections of its own, each used by one operation at a time.
 pub(crate) struct Watch {
     link: Arc<Link>,
-    idle: Mutex<Vec<MultiplexedConnection>>,
+    idle: Mutex<Vec<Pipe>>,
     places: Semaphore,
 }
 
@@ -85,11 +85,11 @@ impl Watch {
     async fn attempt(&self, key: &str, op: &CellOp) -> Result<Try> {
         // Until it writes, an operation that fails has done nothing.
         let watched = self.watched(key).await.map_err(|error| error.with_effect(Effect::None))?;
-        let (mut connection, Some((asked_us, found))) = watched else {
+        let (connection, Some((asked_us, found))) = watched else {
             return Ok(Try::Unclear);
         };
         let (commands, reply) = decide(key, op, &found, asked_us);
-        if !commands.is_empty() && !self.written(&mut connection, commands).await? {
+        if !commands.is_empty() && !self.written(&connection, commands).await? {
             self.give_back(connection);
             return Ok(Try::Lost);
         }
@@ -98,23 +98,23 @@ impl Watch {
     }
 
     /// A connection that watches the key, and what it saw there. What the operation before watched is forgotten first.
-    async fn watched(&self, key: &str) -> Result<(MultiplexedConnection, Option<(u64, Found)>)> {
+    async fn watched(&self, key: &str) -> Result<(Pipe, Option<(u64, Found)>)> {
         let mut pipe = Pipeline::with_capacity(5);
         let mut watch = redis::cmd("WATCH");
         watch.arg(key);
         pipe.add_command(redis::cmd("UNWATCH")).add_command(watch);
         look(&mut pipe, key);
         let kept = self.idle().pop();
-        if let Some(mut connection) = kept {
-            match connection.send_packed_commands(&pipe, 0, pipe.len()).await {
+        if let Some(connection) = kept {
+            match all(&connection, &pipe).await {
                 Ok(answers) => return Ok((connection, self.saw(answers)?)),
-                Err(error) if error.is_timeout() => return Err(self.unanswered(error)),
+                Err(why @ Broken::Silent(_)) => return Err(self.unanswered(why)),
                 // It broke while nobody used it, or with the runtime that drove it: another one is made.
                 Err(_) => {}
             }
         }
-        let mut connection = self.fresh_connection().await?;
-        let answers = connection.send_packed_commands(&pipe, 0, pipe.len()).await;
+        let connection = self.fresh_connection().await?;
+        let answers = all(&connection, &pipe).await;
         let answers = answers.map_err(|error| self.unanswered(error))?;
         Ok((connection, self.saw(answers)?))
     }
@@ -129,11 +129,11 @@ impl Watch {
     }
 
     /// A connection that may do transactions. One that refused `MULTI` would do the commands after it one by one.
-    async fn fresh_connection(&self) -> Result<MultiplexedConnection> {
-        let mut connection = self.link.another().await?;
+    async fn fresh_connection(&self) -> Result<Pipe> {
+        let connection = self.link.another().await?;
         let mut nothing = Pipeline::with_capacity(2);
         nothing.add_command(redis::cmd("MULTI")).add_command(redis::cmd("EXEC"));
-        let done = connection.send_packed_commands(&nothing, 0, 2).await;
+        let done = all(&connection, &nothing).await;
         for answer in done.map_err(|error| self.unanswered(error))? {
             self.link.no_error(answer)?;
         }
@@ -141,14 +141,14 @@ impl Watch {
     }
 
     /// Writes, unless somebody came between: then false, and nothing was written.
-    async fn written(&self, connection: &mut MultiplexedConnection, commands: Vec<Cmd>) -> Result<bool> {
+    async fn written(&self, connection: &Pipe, commands: Vec<Cmd>) -> Result<bool> {
         let mut pipe = Pipeline::with_capacity(commands.len() + 2);
         pipe.add_command(redis::cmd("MULTI"));
         for command in commands {
             pipe.add_command(command);
         }
         pipe.add_command(redis::cmd("EXEC"));
-        let answers = connection.send_packed_commands(&pipe, 0, pipe.len()).await;
+        let answers = all(connection, &pipe).await;
         let mut answers = answers.map_err(|error| self.unanswered(error))?;
         let done = answers.pop().unwrap_or_default();
         // A command that was refused while it was queued has stopped the transaction as a whole.
@@ -167,19 +167,24 @@ impl Watch {
         }
     }
 
-    fn give_back(&self, connection: MultiplexedConnection) {
+    fn give_back(&self, connection: Pipe) {
         if !self.link.is_closed() {
             self.idle().push(connection);
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<MultiplexedConnection>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Pipe>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unanswered(&self, error: redis::RedisError) -> Error {
-        trouble::unanswered(self.link.address(), error)
+    fn unanswered(&self, why: Broken) -> Error {
+        trouble::unanswered(self.link.address(), why)
     }
+}
+
+async fn all(connection: &Pipe, commands: &Pipeline) -> std::result::Result<Vec<Value>, Broken> {
+    let write = |out: &mut Vec<u8>| commands.cmd_iter().for_each(|each| each.write_packed_command(out));
+    connection.ask_all(commands.len(), write).await
 }
 
 /// What an operation does to what was found: the commands that write it, and the answer.

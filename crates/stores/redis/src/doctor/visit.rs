@@ -3,16 +3,16 @@
 //! Surprise: a server without RESP3 is talked to all the same, in the older protocol. Locks cannot live there, but it can
 //! be said why.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use lockkeeper_core::{ErrorKind, Result};
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, Value};
+use redis::{Cmd, Pipeline, PushInfo, PushKind, Value};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use crate::link;
+use crate::greet::{self, Protocol};
+use crate::link::Silence;
 use crate::options::{Address, Options};
+use crate::pipe::{Ear, Pipe};
 use crate::store::text_of;
 use crate::{stream, trouble};
 
@@ -21,7 +21,7 @@ const NEWS: usize = 64;
 
 /// A connection to the server that is looked at.
 pub(crate) struct Visit {
-    connection: MultiplexedConnection,
+    pipe: Pipe,
     news: Receiver<PushInfo>,
     address: Address,
     /// Does it speak the protocol that wake-ups need?
@@ -62,58 +62,48 @@ impl Answer {
 
 impl Visit {
     pub(crate) async fn begin(options: &Options) -> Result<Self> {
-        match Self::connect(options, ProtocolVersion::RESP3).await {
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                Self::connect(options, ProtocolVersion::RESP2).await
-            }
+        match Self::connect(options, Protocol::New).await {
+            Err(error) if error.kind() == ErrorKind::Unsupported => Self::connect(options, Protocol::Old).await,
             visit => visit,
         }
     }
 
-    async fn connect(options: &Options, protocol: ProtocolVersion) -> Result<Self> {
+    async fn connect(options: &Options, protocol: Protocol) -> Result<Self> {
         let (sender, news) = channel(NEWS);
-        let resp3 = protocol == ProtocolVersion::RESP3;
         let connecting = async {
-            let stream = stream::open(&options.address).await?;
-            let mut how = AsyncConnectionConfig::new().set_response_timeout(Some(options.timeout));
-            if resp3 {
-                how = how.set_push_sender(move |push: PushInfo| sender.try_send(push));
-            }
-            let who = link::who(options, protocol);
-            match MultiplexedConnection::new_with_config(&who, stream, how).await {
-                Ok((connection, driver)) => {
-                    let driver: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(driver);
-                    tokio::spawn(driver);
-                    Ok(connection)
-                }
-                Err(error) => Err(trouble::not_let_in(options, error)),
-            }
+            let mut stream = stream::open(&options.address).await?;
+            greet::greet(&mut *stream, options, protocol).await?;
+            let ear: Ear = Box::new(move |push| drop(sender.try_send(push)));
+            let (pipe, driver) = Pipe::new(stream, Some(ear), Some(options.timeout));
+            tokio::spawn(driver);
+            Ok(pipe)
         };
         let made = tokio::time::timeout(options.timeout, connecting).await;
-        let silence = || trouble::unreachable(&options.address, link::Silence(options.timeout));
-        let connection = made.unwrap_or_else(|_| Err(silence()))?;
-        Ok(Self { connection, news, address: options.address.clone(), resp3 })
+        let silence = || trouble::unreachable(&options.address, Silence(options.timeout));
+        let pipe = made.unwrap_or_else(|_| Err(silence()))?;
+        Ok(Self { pipe, news, address: options.address.clone(), resp3: protocol == Protocol::New })
     }
 
     /// One question.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Answer> {
-        let answer = self.connection.clone().send_packed_command(command).await;
-        answer.map(Answer::of).map_err(|error| trouble::unanswered(&self.address, error))
+        let answer = self.pipe.ask(|out| command.write_packed_command(out)).await;
+        answer.map(Answer::of).map_err(|why| trouble::unanswered(&self.address, why))
     }
 
     /// Many questions in one write.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Answer>> {
-        let answers = self.connection.clone().send_packed_commands(commands, 0, commands.len()).await;
-        let answers = answers.map_err(|error| trouble::unanswered(&self.address, error))?;
+        let write = |out: &mut Vec<u8>| commands.cmd_iter().for_each(|each| each.write_packed_command(out));
+        let answers = self.pipe.ask_all(commands.len(), write).await;
+        let answers = answers.map_err(|why| trouble::unanswered(&self.address, why))?;
         Ok(answers.into_iter().map(Answer::of).collect())
     }
 
     /// Subscribes to a channel; the server's words if it does not let us.
     pub(crate) async fn subscribe(&mut self, channel: &str) -> Result<Option<String>> {
-        match self.connection.subscribe(channel).await {
-            Ok(()) => Ok(None),
-            Err(error) if error.code().is_some() => Ok(Some(trouble::shown(&error.to_string()))),
-            Err(error) => Err(trouble::unanswered(&self.address, error)),
+        match self.pipe.subscribe(channel).await {
+            Ok(Value::ServerError(error)) => Ok(Some(trouble::shown(&error.to_string()))),
+            Ok(_) => Ok(None),
+            Err(why) => Err(trouble::unanswered(&self.address, why)),
         }
     }
 

@@ -1,0 +1,363 @@
+//! One connection: questions go out in order, answers come back in that order, news come between.
+//!
+//! Surprise: who asks writes to the socket itself while nothing is under way, so a lone question wakes nobody but the server.
+//! In a crowd it only leaves its bytes here, and the driver writes what has gathered. There is one lock around the stream
+//! for both directions, held for no longer than one read or write of it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use redis::{PushInfo, PushKind, Value};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+use crate::resp::{self, Answers};
+use crate::stream::Stream;
+
+/// What is kept of the room for bytes that go out, once they are out.
+const ROOM_KEPT: usize = 256 << 10;
+
+/// What hears pushed news.
+pub(crate) type Ear = Box<dyn Fn(PushInfo) + Send>;
+
+/// Why there is no answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Broken {
+    /// The connection ended, and this is why.
+    Ended(Arc<io::Error>),
+    /// Nothing came for so long.
+    Silent(Duration),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(why) => why.fmt(f),
+            Self::Silent(patience) => write!(f, "there was no answer within {patience:?}"),
+        }
+    }
+}
+
+impl std::error::Error for Broken {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Ended(why) => Some(&**why),
+            Self::Silent(_) => None,
+        }
+    }
+}
+
+type Answer<T> = Result<T, Broken>;
+
+/// The asking end of a connection. When the last one is dropped, the connection is closed.
+#[derive(Clone)]
+pub(crate) struct Pipe {
+    core: Arc<Core>,
+    _used: Arc<Used>,
+    /// How long one answer is waited for, if not for as long as the connection lives.
+    patience: Option<Duration>,
+}
+
+struct Core(Mutex<State>);
+
+struct State {
+    stream: Box<dyn Stream>,
+    /// Bytes that are to go out, and how many of them did.
+    out: Vec<u8>,
+    gone: usize,
+    /// Everything is out, but may not be flushed.
+    unflushed: bool,
+    /// Who waits for an answer, in order.
+    waiting: VecDeque<Slot>,
+    driver: Option<Waker>,
+    /// It is over, and why.
+    ended: Option<Broken>,
+    unused: bool,
+}
+
+/// Who waits.
+enum Slot {
+    One(oneshot::Sender<Answer<Value>>),
+    Many {
+        left: usize,
+        answers: Vec<Value>,
+        to: oneshot::Sender<Answer<Vec<Value>>>,
+    },
+    /// For the word that it is subscribed, which comes as news.
+    Subscribed(oneshot::Sender<Answer<Value>>),
+}
+
+impl Slot {
+    /// Takes an answer; gives itself back if it waits for more.
+    fn answer(self, value: Value) -> Option<Self> {
+        match self {
+            Self::One(to) | Self::Subscribed(to) => drop(to.send(Ok(value))),
+            Self::Many { left, mut answers, to } => {
+                answers.push(value);
+                if left > 1 {
+                    return Some(Self::Many { left: left - 1, answers, to });
+                }
+                drop(to.send(Ok(answers)));
+            }
+        }
+        None
+    }
+
+    fn fail(self, why: Broken) {
+        match self {
+            Self::One(to) | Self::Subscribed(to) => drop(to.send(Err(why))),
+            Self::Many { to, .. } => drop(to.send(Err(why))),
+        }
+    }
+}
+
+impl Core {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is over: everybody who waits is told, and everybody who comes.
+    fn end(&self, why: Broken) {
+        let mut state = self.state();
+        let why = state.ended.get_or_insert(why).clone();
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(|slot| slot.fail(why.clone()));
+    }
+}
+
+impl State {
+    /// Writes as much as the socket takes; what it does not take, the driver writes when it can.
+    fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        while self.gone < self.out.len() {
+            match Pin::new(&mut self.stream).poll_write(context, &self.out[self.gone..]) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => self.gone += count,
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+            self.unflushed = true;
+        }
+        self.gone = 0;
+        self.out.clear();
+        self.out.shrink_to(ROOM_KEPT);
+        if self.unflushed
+            && let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(context)
+        {
+            self.unflushed = false;
+            flushed?;
+        }
+        Ok(())
+    }
+}
+
+/// Somebody may still ask; when nobody does, the driver ends.
+struct Used(Arc<Core>);
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.unused = true;
+        let driver = state.driver.take();
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+}
+
+impl Pipe {
+    /// Both ends of a connection on which we have come in: one asks, the other has to be run.
+    pub(crate) fn new(stream: Box<dyn Stream>, ear: Option<Ear>, patience: Option<Duration>) -> (Self, Driver) {
+        let state = State {
+            stream,
+            out: Vec::new(),
+            gone: 0,
+            unflushed: false,
+            waiting: VecDeque::new(),
+            driver: None,
+            ended: None,
+            unused: false,
+        };
+        let core = Arc::new(Core(Mutex::new(state)));
+        let driver = Driver { core: core.clone(), answers: Answers::new(), answered: None, ear };
+        (Self { _used: Arc::new(Used(core.clone())), core, patience }, driver)
+    }
+
+    /// Asks a question that is written by `write`, and waits for its one answer.
+    ///
+    /// # Cancel safety
+    /// Dropped, the question is asked all the same, and its answer is thrown away.
+    pub(crate) async fn ask(&self, write: impl FnOnce(&mut Vec<u8>)) -> Answer<Value> {
+        let (to, answer) = oneshot::channel();
+        self.send(Slot::One(to), write);
+        self.answered(answer).await
+    }
+
+    /// The same for so many commands, and as many answers.
+    pub(crate) async fn ask_all(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Answer<Vec<Value>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let (to, answer) = oneshot::channel();
+        self.send(Slot::Many { left: count, answers: Vec::with_capacity(count), to }, write);
+        self.answered(answer).await
+    }
+
+    /// Subscribes, and waits for the word that it is; an error reply is an answer.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Answer<Value> {
+        let (to, answer) = oneshot::channel();
+        self.send(Slot::Subscribed(to), |out| resp::command(out, "SUBSCRIBE", &[channel.as_bytes()]));
+        self.answered(answer).await
+    }
+
+    fn send(&self, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.core.state();
+        if let Some(why) = &state.ended {
+            let why = why.clone();
+            drop(state);
+            return slot.fail(why);
+        }
+        let nothing_under_way = state.waiting.is_empty() && state.out.is_empty();
+        write(&mut state.out);
+        state.waiting.push_back(slot);
+        // Before the driver was run for the first time it is not there to be woken, but it looks by itself then.
+        let Some(driver) = state.driver.clone() else { return };
+        if nothing_under_way {
+            let written = state.write(&mut Context::from_waker(&driver));
+            drop(state);
+            if let Err(error) = written {
+                self.core.end(Broken::Ended(Arc::new(error)));
+                driver.wake();
+            }
+        } else {
+            drop(state);
+            driver.wake();
+        }
+    }
+
+    async fn answered<T>(&self, answer: oneshot::Receiver<Answer<T>>) -> Answer<T> {
+        let answer = match self.patience {
+            None => answer.await,
+            Some(patience) => match tokio::time::timeout(patience, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(Broken::Silent(patience)),
+            },
+        };
+        answer.unwrap_or_else(|_| Err(over("the connection was given up")))
+    }
+}
+
+fn over(why: &str) -> Broken {
+    Broken::Ended(Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, why)))
+}
+
+/// What moves the bytes. It ends with the connection, and dropping it ends that.
+pub(crate) struct Driver {
+    core: Arc<Core>,
+    answers: Answers,
+    /// The one whose answers are coming in.
+    answered: Option<Slot>,
+    ear: Option<Ear>,
+}
+
+impl Driver {
+    /// One read, if there is something; whatever waits to be written goes out first.
+    fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut state = self.core.state();
+        if state.unused {
+            return Poll::Ready(Ok(0));
+        }
+        if let Some(why) = &state.ended {
+            return Poll::Ready(Err(io::Error::other(why.clone())));
+        }
+        if !state.driver.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            state.driver = Some(context.waker().clone());
+        }
+        state.write(context)?;
+        let mut room = ReadBuf::new(self.answers.room());
+        std::task::ready!(Pin::new(&mut state.stream).poll_read(context, &mut room))?;
+        Poll::Ready(Ok(room.filled().len()))
+    }
+
+    fn hear(&mut self, value: Value) -> io::Result<()> {
+        let slot = match value {
+            Value::Push { kind, data } => {
+                if kind == PushKind::Subscribe
+                    && let Some(Slot::Subscribed(to)) = self.next_subscribed()
+                {
+                    drop(to.send(Ok(Value::Okay)));
+                }
+                if let Some(ear) = &self.ear {
+                    ear(PushInfo { kind, data });
+                }
+                return Ok(());
+            }
+            value => {
+                let slot = self.answered.take().or_else(|| self.core.state().waiting.pop_front());
+                slot.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an answer to no question"))?
+                    .answer(value)
+            }
+        };
+        self.answered = slot;
+        Ok(())
+    }
+
+    /// The first one that waits, if it waits to be subscribed.
+    fn next_subscribed(&mut self) -> Option<Slot> {
+        let mut state = self.core.state();
+        match state.waiting.front() {
+            Some(Slot::Subscribed(_)) if self.answered.is_none() => state.waiting.pop_front(),
+            _ => None,
+        }
+    }
+
+    fn run(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        loop {
+            match std::task::ready!(self.read(context)) {
+                Ok(0) => return Poll::Ready(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.answers.came(count),
+                Err(error) => return Poll::Ready(error),
+            }
+            loop {
+                match self.answers.next() {
+                    Ok(None) => break,
+                    Ok(Some(value)) => {
+                        if let Err(error) = self.hear(value) {
+                            return Poll::Ready(error);
+                        }
+                    }
+                    Err(_) => {
+                        let why = "what came is not the protocol of a redis server";
+                        return Poll::Ready(io::Error::new(io::ErrorKind::InvalidData, why));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let error = std::task::ready!(self.run(context));
+        self.core.end(Broken::Ended(Arc::new(error)));
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let why = over("the connection was closed");
+        if let Some(slot) = self.answered.take() {
+            slot.fail(why.clone());
+        }
+        self.core.end(why);
+    }
+}
