@@ -2,7 +2,7 @@
 //!
 //! As in [`meters`](crate::meters), the keys are made once and lent to the recorder, which is looked up each time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::{Key, Label};
 
@@ -34,21 +34,23 @@ impl Metrics {
         }
     }
 
-    /// Counts and times what answers a call.
-    pub(super) async fn measure(&self, call: Call<'_>, work: impl Future<Output = Result<Answer>>) -> Result<Answer> {
-        let started = Instant::now();
-        let answer = work.await;
-        let (op, outcome, took) = (call.place(), Outcome::of(&answer).place(), started.elapsed());
+    /// Counts and times a call that was answered so.
+    pub(super) fn count(&self, call: &Call<'_>, answer: &Result<Answer>, took: Duration) {
+        let (op, outcome) = (call.place(), Outcome::of(answer).place());
         metrics::with_recorder(|recorder| {
             recorder.register_counter(&self.calls[op][outcome], &METADATA).increment(1);
             recorder.register_histogram(&self.seconds[op], &METADATA).record(took);
         });
-        answer
     }
 }
 
 impl Layer for Metrics {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
-        Box::pin(self.measure(call, next.run(call)))
+        Box::pin(async move {
+            let started = Instant::now();
+            let answer = next.run(call).await;
+            self.count(&call, &answer, started.elapsed());
+            answer
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! Repeats calls that a store did not answer, where repeating is legal (C1, C12).
 //!
-//! Surprise: a repeated `leave` that finds nothing is *unknown*, not "no": the first attempt may have done it.
+//! Surprise: a repeated `leave` or `pass` that finds nothing to leave is *unknown*, not "no": the first attempt may have done it.
 //! `renew` and `wait` are not repeated here, because the watchdog and the acquire loop do that with their own times.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use super::{Answer, Call, Layer, Next};
@@ -20,49 +21,67 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Makes the attempts, until one is answered or no other is allowed.
-    pub(super) async fn repeat<A>(&self, call: Call<'_>, mut attempt: impl FnMut() -> A) -> Result<Answer>
-    where
-        A: Future<Output = Result<Answer>>,
-    {
-        let mut went_unanswered = false;
-        let mut pause = self.pause;
-        for nth in 1.. {
-            let impatient = mutants::on(Mutant::CounterRepeated) && nth == 1;
-            let answer = match call {
-                Call::Update { .. } if impatient => at_once(attempt()).await,
-                _ => attempt().await,
-            };
-            let error = match answer {
-                Ok(Answer::Left(Left::NotHeld)) if went_unanswered => return Ok(Answer::Left(Left::Unknown)),
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            went_unanswered |= error.effect() == Effect::Unknown;
-            if nth >= self.attempts || !may_repeat(&call, &error, went_unanswered) {
-                let effect = if went_unanswered { Effect::Unknown } else { Effect::None };
-                return Err(error.with_effect(effect));
-            }
-            // Apart, so that it takes no room in the future of every call.
-            Box::pin(tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0))).await;
-            pause = pause.saturating_mul(2);
-        }
-        Err(Error::bug("a retry ended without an answer"))
+    /// For the attempts at one call.
+    pub(super) fn tries(&self) -> Tries<'_> {
+        Tries { retry: self, nth: 1, went_unanswered: false }
     }
 }
 
 impl Layer for Retry {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
-        Box::pin(self.repeat(call, move || next.run(call)))
+        Box::pin(async move {
+            let mut tries = self.tries();
+            loop {
+                match tries.judge(&call, next.run(call).await) {
+                    Verdict::Final(answer) => return answer,
+                    Verdict::Again(pause) => pause.await,
+                }
+            }
+        })
     }
 }
 
-/// A seeded bug: an answer that is not there soon is not waited for.
-async fn at_once(answer: impl Future<Output = Result<Answer>>) -> Result<Answer> {
-    let soon = Duration::from_millis(50);
-    tokio::time::timeout(soon, Box::pin(answer))
-        .await
-        .unwrap_or_else(|_| Err(Error::unanswered("it was not answered soon")))
+/// The attempts at one call so far. A value and no future around the attempts: that would take their room twice.
+pub(super) struct Tries<'a> {
+    retry: &'a Retry,
+    nth: u32,
+    went_unanswered: bool,
+}
+
+/// What is to be done about what came of an attempt.
+pub(super) enum Verdict {
+    /// This is the answer.
+    Final(Result<Answer>),
+    /// Another attempt, after a pause; apart, so that it takes no room in the future of every call.
+    Again(Pin<Box<tokio::time::Sleep>>),
+}
+
+impl Tries<'_> {
+    /// An attempt was made.
+    pub(super) fn judge(&mut self, call: &Call<'_>, answer: Result<Answer>) -> Verdict {
+        let error = match answer {
+            // What was not there may have been taken out by the attempt that was not answered.
+            Ok(Answer::Left(Left::NotHeld)) if self.went_unanswered => {
+                return Verdict::Final(Ok(Answer::Left(Left::Unknown)));
+            }
+            Ok(answer) => return Verdict::Final(Ok(answer)),
+            Err(error) => error,
+        };
+        self.went_unanswered |= error.effect() == Effect::Unknown;
+        if self.nth >= self.retry.attempts || !may_repeat(call, &error, self.went_unanswered) {
+            let effect = if self.went_unanswered { Effect::Unknown } else { Effect::None };
+            return Verdict::Final(Err(error.with_effect(effect)));
+        }
+        let pause = self.retry.pause.saturating_mul(1 << (self.nth - 1).min(16));
+        self.nth += 1;
+        Verdict::Again(Box::pin(tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0))))
+    }
+
+    /// A seeded bug: an answer that is not there soon is not waited for.
+    pub(super) fn impatience(&self, call: &Call<'_>) -> Option<Duration> {
+        let impatient = mutants::on(Mutant::CounterRepeated) && self.nth == 1 && matches!(call, Call::Update { .. });
+        impatient.then_some(Duration::from_millis(50))
+    }
 }
 
 /// What did not take effect may always be tried again; what may have must be the same done twice.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Answer, Call, Layer, Next};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::store::Reply;
 
 /// Ends a call that takes longer than this; waiting gets its own time on top.
@@ -14,22 +14,26 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Waits for the answer to a call for as long as it may take.
-    pub(super) async fn bound(&self, call: Call<'_>, work: impl Future<Output = Result<Answer>>) -> Result<Answer> {
-        let limit = match call {
+    /// How long this call may take.
+    pub(super) fn limit(&self, call: &Call<'_>) -> Duration {
+        match call {
             Call::Wait { at_most, .. } => at_most.saturating_add(self.after),
             _ => self.after,
-        };
-        match tokio::time::timeout(limit, work).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Error::unanswered(format!("the store did not answer `{}` within {limit:?}", call.word()))
-                .with_hint("see that the store is reachable and not overloaded")),
         }
     }
 }
 
 impl Layer for Timeout {
     fn around<'a>(&'a self, call: Call<'a>, next: Next<'a>) -> Reply<'a, Answer> {
-        Box::pin(self.bound(call, next.run(call)))
+        Box::pin(async move {
+            let limit = self.limit(&call);
+            tokio::time::timeout(limit, next.run(call)).await.unwrap_or_else(|_| Err(too_late(&call, limit)))
+        })
     }
+}
+
+/// It took longer than it may.
+pub(super) fn too_late(call: &Call<'_>, limit: Duration) -> Error {
+    Error::unanswered(format!("the store did not answer `{}` within {limit:?}", call.word()))
+        .with_hint("see that the store is reachable and not overloaded")
 }
