@@ -66,7 +66,8 @@ pub(crate) struct Pipe {
 struct Core(Mutex<State>);
 
 struct State {
-    stream: Box<dyn Stream>,
+    /// Closed as soon as it is over, whoever could still ask.
+    stream: Option<Box<dyn Stream>>,
     /// Bytes that are to go out, and how many of them did.
     out: Vec<u8>,
     gone: usize,
@@ -125,8 +126,9 @@ impl Core {
     fn end(&self, why: Broken) {
         let mut state = self.state();
         let why = state.ended.get_or_insert(why).clone();
-        let waiting = std::mem::take(&mut state.waiting);
+        let (waiting, stream) = (std::mem::take(&mut state.waiting), state.stream.take());
         drop(state);
+        drop(stream);
         waiting.into_iter().for_each(|slot| slot.fail(why.clone()));
     }
 }
@@ -134,8 +136,9 @@ impl Core {
 impl State {
     /// Writes as much as the socket takes; what it does not take, the driver writes when it can.
     fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         while self.gone < self.out.len() {
-            match Pin::new(&mut self.stream).poll_write(context, &self.out[self.gone..]) {
+            match Pin::new(&mut *stream).poll_write(context, &self.out[self.gone..]) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(count)) => self.gone += count,
                 Poll::Ready(Err(error)) => return Err(error),
@@ -147,7 +150,7 @@ impl State {
         self.out.clear();
         self.out.shrink_to(ROOM_KEPT);
         if self.unflushed
-            && let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(context)
+            && let Poll::Ready(flushed) = Pin::new(stream).poll_flush(context)
         {
             self.unflushed = false;
             flushed?;
@@ -175,7 +178,7 @@ impl Pipe {
     /// Both ends of a connection on which we have come in: one asks, the other has to be run.
     pub(crate) fn new(stream: Box<dyn Stream>, ear: Option<Ear>, patience: Option<Duration>) -> (Self, Driver) {
         let state = State {
-            stream,
+            stream: Some(stream),
             out: Vec::new(),
             gone: 0,
             unflushed: false,
@@ -280,8 +283,9 @@ impl Driver {
             state.driver = Some(context.waker().clone());
         }
         state.write(context)?;
+        let stream = state.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let mut room = ReadBuf::new(self.answers.room());
-        std::task::ready!(Pin::new(&mut state.stream).poll_read(context, &mut room))?;
+        std::task::ready!(Pin::new(stream).poll_read(context, &mut room))?;
         Poll::Ready(Ok(room.filled().len()))
     }
 
@@ -359,5 +363,68 @@ impl Drop for Driver {
             slot.fail(why.clone());
         }
         self.core.end(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    fn ping(out: &mut Vec<u8>) {
+        resp::command(out, "PING", &[]);
+    }
+
+    #[tokio::test]
+    async fn answers_come_in_order_and_news_between() {
+        let (ours, mut theirs) = duplex(64);
+        let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let ear: Ear = Box::new(move |news| drop(tell.send(news)));
+        let (pipe, driver) = Pipe::new(Box::new(ours), Some(ear), None);
+        let driver = tokio::spawn(driver);
+        let (asker, subscriber) = (pipe.clone(), pipe.clone());
+        let one = tokio::spawn(async move { asker.ask(ping).await });
+        let mut asked = [0; 14];
+        theirs.read_exact(&mut asked).await.unwrap();
+        let two = tokio::spawn(async move { subscriber.subscribe("c").await });
+        let mut asked = [0; 26];
+        theirs.read_exact(&mut asked).await.unwrap();
+        theirs.write_all(b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nn\r\n:1\r\n").await.unwrap();
+        theirs.write_all(b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n").await.unwrap();
+        assert_eq!(one.await.unwrap().unwrap(), Value::Int(1));
+        assert_eq!(two.await.unwrap().unwrap(), Value::Okay);
+        assert_eq!(heard.recv().await.unwrap().kind, PushKind::Message);
+        drop(pipe);
+        driver.await.unwrap();
+        assert_eq!(theirs.read(&mut asked).await.unwrap(), 0, "it is closed when nobody can ask any more");
+    }
+
+    #[tokio::test]
+    async fn what_ends_it_closes_it_and_is_told_to_all() {
+        for nonsense in [&b"hello\r\n"[..], b":1\r\n:2\r\n"] {
+            let (ours, mut theirs) = duplex(64);
+            let (pipe, driver) = Pipe::new(Box::new(ours), None, None);
+            let driver = tokio::spawn(driver);
+            let asker = pipe.clone();
+            let asked = tokio::spawn(async move { (asker.ask(ping).await, asker.ask(ping).await) });
+            theirs.write_all(nonsense).await.unwrap();
+            driver.await.unwrap();
+            let mut rest = Vec::new();
+            theirs.read_to_end(&mut rest).await.unwrap();
+            assert!(asked.await.unwrap().1.is_err(), "whoever comes later is told, too");
+            assert!(matches!(pipe.ask_all(2, ping).await, Err(Broken::Ended(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_silent_one_is_not_waited_for_longer_than_asked() {
+        let (ours, _theirs) = duplex(64);
+        let (pipe, driver) = Pipe::new(Box::new(ours), None, Some(Duration::from_millis(50)));
+        let driver = tokio::spawn(driver);
+        assert!(matches!(pipe.ask(ping).await, Err(Broken::Silent(_))));
+        driver.abort();
+        assert!(driver.await.is_err());
+        assert!(matches!(pipe.ask(ping).await, Err(Broken::Ended(_))), "its driver is gone");
     }
 }
