@@ -66,8 +66,10 @@ impl Link {
 
     /// Several commands in one write, and their answers; error replies are among them.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
-        self.ask_written(commands.len(), |out| commands.cmd_iter().for_each(|each| each.write_packed_command(out)))
-            .await
+        let live = self.live().await?;
+        live.pulse.asks();
+        let answers = live.pipe.ask_commands(commands).await;
+        self.settled(&live, answers)
     }
 
     /// The same for commands that `write` writes down: so many.
@@ -196,7 +198,7 @@ impl Link {
         if let Some(hub) = &self.hub {
             let subscribed = tokio::time::timeout(self.options.timeout, live.pipe.subscribe(hub.channel())).await;
             let subscribed =
-                subscribed.map_err(|_| trouble::unreachable(self.address(), Silence(self.options.timeout)))?;
+                subscribed.map_err(|_| trouble::unreachable(self.address(), Broken::Silent(self.options.timeout)))?;
             let subscribed = subscribed.map_err(|why| trouble::unreachable(self.address(), why))?;
             self.no_error(subscribed)?;
         }
@@ -218,7 +220,7 @@ impl Link {
         };
         match tokio::time::timeout(within, connecting).await {
             Ok(made) => made,
-            Err(_) => Err(trouble::unreachable(self.address(), Silence(within))),
+            Err(_) => Err(trouble::unreachable(self.address(), Broken::Silent(within))),
         }
     }
 }
@@ -255,14 +257,3 @@ pub(crate) fn call(out: &mut Vec<u8>, command: &str, script: &str, keys: &[&[u8]
 pub(crate) fn is_unknown_script(error: &ServerError) -> bool {
     error.code() == "NOSCRIPT"
 }
-
-#[derive(Debug)]
-pub(crate) struct Silence(pub(crate) Duration);
-
-impl std::fmt::Display for Silence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "there was no answer within {:?}", self.0)
-    }
-}
-
-impl std::error::Error for Silence {}

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use redis::{PushInfo, PushKind, Value};
+use redis::{Pipeline, PushInfo, PushKind, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
@@ -210,6 +210,12 @@ impl Pipe {
         let (to, answer) = oneshot::channel();
         self.send(Slot::Many { left: count, answers: Vec::with_capacity(count), to }, write);
         self.answered(answer).await
+    }
+
+    /// The same for commands that are made already.
+    pub(crate) async fn ask_commands(&self, commands: &Pipeline) -> Answer<Vec<Value>> {
+        let write = |out: &mut Vec<u8>| commands.cmd_iter().for_each(|each| each.write_packed_command(out));
+        self.ask_all(commands.len(), write).await
     }
 
     /// Subscribes, and waits for the word that it is; an error reply is an answer.

@@ -106,7 +106,7 @@ impl Watch {
         look(&mut pipe, key);
         let kept = self.idle().pop();
         if let Some(connection) = kept {
-            match all(&connection, &pipe).await {
+            match connection.ask_commands(&pipe).await {
                 Ok(answers) => return Ok((connection, self.saw(answers)?)),
                 Err(why @ Broken::Silent(_)) => return Err(self.unanswered(why)),
                 // It broke while nobody used it, or with the runtime that drove it: another one is made.
@@ -114,7 +114,7 @@ impl Watch {
             }
         }
         let connection = self.fresh_connection().await?;
-        let answers = all(&connection, &pipe).await;
+        let answers = connection.ask_commands(&pipe).await;
         let answers = answers.map_err(|error| self.unanswered(error))?;
         Ok((connection, self.saw(answers)?))
     }
@@ -133,7 +133,7 @@ impl Watch {
         let connection = self.link.another().await?;
         let mut nothing = Pipeline::with_capacity(2);
         nothing.add_command(redis::cmd("MULTI")).add_command(redis::cmd("EXEC"));
-        let done = all(&connection, &nothing).await;
+        let done = connection.ask_commands(&nothing).await;
         for answer in done.map_err(|error| self.unanswered(error))? {
             self.link.no_error(answer)?;
         }
@@ -148,7 +148,7 @@ impl Watch {
             pipe.add_command(command);
         }
         pipe.add_command(redis::cmd("EXEC"));
-        let answers = all(connection, &pipe).await;
+        let answers = connection.ask_commands(&pipe).await;
         let mut answers = answers.map_err(|error| self.unanswered(error))?;
         let done = answers.pop().unwrap_or_default();
         // A command that was refused while it was queued has stopped the transaction as a whole.
@@ -180,11 +180,6 @@ impl Watch {
     fn unanswered(&self, why: Broken) -> Error {
         trouble::unanswered(self.link.address(), why)
     }
-}
-
-async fn all(connection: &Pipe, commands: &Pipeline) -> std::result::Result<Vec<Value>, Broken> {
-    let write = |out: &mut Vec<u8>| commands.cmd_iter().for_each(|each| each.write_packed_command(out));
-    connection.ask_all(commands.len(), write).await
 }
 
 /// What an operation does to what was found: the commands that write it, and the answer.

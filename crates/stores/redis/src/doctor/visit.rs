@@ -10,9 +10,8 @@ use redis::{Cmd, Pipeline, PushInfo, PushKind, Value};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::greet::{self, Protocol};
-use crate::link::Silence;
 use crate::options::{Address, Options};
-use crate::pipe::{Ear, Pipe};
+use crate::pipe::{Broken, Ear, Pipe};
 use crate::store::text_of;
 use crate::{stream, trouble};
 
@@ -79,7 +78,7 @@ impl Visit {
             Ok(pipe)
         };
         let made = tokio::time::timeout(options.timeout, connecting).await;
-        let silence = || trouble::unreachable(&options.address, Silence(options.timeout));
+        let silence = || trouble::unreachable(&options.address, Broken::Silent(options.timeout));
         let pipe = made.unwrap_or_else(|_| Err(silence()))?;
         Ok(Self { pipe, news, address: options.address.clone(), resp3: protocol == Protocol::New })
     }
@@ -92,8 +91,7 @@ impl Visit {
 
     /// Many questions in one write.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Answer>> {
-        let write = |out: &mut Vec<u8>| commands.cmd_iter().for_each(|each| each.write_packed_command(out));
-        let answers = self.pipe.ask_all(commands.len(), write).await;
+        let answers = self.pipe.ask_commands(commands).await;
         let answers = answers.map_err(|why| trouble::unanswered(&self.address, why))?;
         Ok(answers.into_iter().map(Answer::of).collect())
     }
