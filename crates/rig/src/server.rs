@@ -165,7 +165,7 @@ impl Server {
     /// Sets its wall clock off from the real one, as in `+40s` or `-1h`, at once. Each step counts from the real time.
     pub fn step_clock(&self, offset: &str) -> Result<(), Trouble> {
         let number = offset.strip_prefix(['+', '-']).unwrap_or_default().trim_end_matches(['s', 'm', 'h', 'd']);
-        if number.parse::<u32>().is_err() {
+        if number.contains(|c: char| !c.is_ascii_digit() && c != '.') || number.parse::<f64>().is_err() {
             return Err(Trouble::new(format!("`{offset}` is no step of a clock")).hint("one like `+40s` or `-1h`"));
         }
         let (path, fresh) = (self.folder.join(CLOCK), self.folder.join("clock.new"));
