@@ -14,9 +14,8 @@ use crate::greet::{self, Protocol};
 use crate::hub::Hub;
 use crate::options::{Address, Options};
 use crate::pipe::{Broken, Driver, Ear, Pipe};
-use crate::pulse::Pulse;
 use crate::scripts::Script;
-use crate::{resp, stream, trouble};
+use crate::{pulse, resp, stream, trouble};
 
 /// A connection that comes back by itself.
 pub(crate) struct Link {
@@ -33,7 +32,6 @@ pub(crate) struct Link {
 struct Live {
     pipe: Pipe,
     broken: Arc<AtomicBool>,
-    pulse: Arc<Pulse>,
 }
 
 impl Link {
@@ -59,7 +57,6 @@ impl Link {
     /// One command and its answer; an error reply is an error.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value> {
         let live = self.live().await?;
-        live.pulse.asks();
         let answer = live.pipe.ask(|out| command.write_packed_command(out)).await;
         self.settled(&live, answer).and_then(|value| self.no_error(value))
     }
@@ -67,7 +64,6 @@ impl Link {
     /// Several commands in one write, and their answers; error replies are among them.
     pub(crate) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
         let live = self.live().await?;
-        live.pulse.asks();
         let answers = live.pipe.ask_commands(commands).await;
         self.settled(&live, answers)
     }
@@ -75,7 +71,6 @@ impl Link {
     /// The same for commands that `write` writes down: so many.
     pub(crate) async fn ask_written(&self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<Value>> {
         let live = self.live().await?;
-        live.pulse.asks();
         let answers = live.pipe.ask_all(count, write).await;
         self.settled(&live, answers)
     }
@@ -83,12 +78,37 @@ impl Link {
     /// Runs a script by its hash; the server is given the text if it does not know it.
     pub(crate) async fn run(&self, script: &Script, keys: &[&[u8]], args: &[&[u8]]) -> Result<Value> {
         let live = self.live().await?;
-        live.pulse.asks();
         let answer = live.pipe.ask(|out| call(out, "EVALSHA", script.hash(), keys, args)).await;
-        match self.settled(&live, answer)? {
+        self.ran(&live, answer, script, keys, args).await
+    }
+
+    /// The same for a script that tells others something: they hear it before we are answered.
+    ///
+    /// After it ran what it was sent, the server writes to its clients, last come first: whoever has something to be told
+    /// is put in front of the others. A `PING` before the script puts us behind those whom the script tells.
+    pub(crate) async fn run_telling(&self, script: &Script, keys: &[&[u8]], args: &[&[u8]]) -> Result<Value> {
+        let live = self.live().await?;
+        let write = |out: &mut Vec<u8>| {
+            resp::command(out, "PING", &[]);
+            call(out, "EVALSHA", script.hash(), keys, args);
+        };
+        let answer = live.pipe.ask_all(2, write).await.map(|mut both| both.pop().unwrap_or(Value::Nil));
+        self.ran(&live, answer, script, keys, args).await
+    }
+
+    /// What a script was answered, or is answered once the server was given its text.
+    async fn ran(
+        &self,
+        live: &Live,
+        answer: Result<Value, Broken>,
+        script: &Script,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+    ) -> Result<Value> {
+        match self.settled(live, answer)? {
             Value::ServerError(error) if is_unknown_script(&error) => {
                 let answer = live.pipe.ask(|out| call(out, "EVAL", script.text(), keys, args)).await;
-                self.settled(&live, answer).and_then(|value| self.no_error(value))
+                self.settled(live, answer).and_then(|value| self.no_error(value))
             }
             value => self.no_error(value),
         }
@@ -120,7 +140,6 @@ impl Link {
 
     /// A silent connection is given up: the next question makes another one.
     fn settled<T>(&self, live: &Live, answer: Result<T, Broken>) -> Result<T> {
-        live.pulse.hears();
         answer.map_err(|why| {
             live.broken.store(true, Ordering::SeqCst);
             if let Some(hub) = &self.hub {
@@ -178,19 +197,18 @@ impl Link {
         let (pipe, driver) = self.connect(ear, None).await?;
         let broken = Arc::new(AtomicBool::new(false));
         let ended = Ended { broken: broken.clone(), hub: self.hub.clone() };
-        let pulse = Arc::new(Pulse::new());
         // A task of its own, so that nothing but bytes is looked at when bytes come.
         let mut driver = tokio::spawn(async move {
             let _ended = ended;
             driver.await;
         });
-        let live = Arc::new(Live { pipe, broken, pulse: pulse.clone() });
+        let live = Arc::new(Live { pipe, broken });
         let (watched, patience) = (Arc::downgrade(&live), self.options.timeout);
         let pipe = move || watched.upgrade().map(|live| live.pipe.clone());
         tokio::spawn(async move {
             tokio::select! {
                 _ = &mut driver => {}
-                () = pulse.stops(pipe, patience) => {}
+                () = pulse::stops(pipe, patience) => {}
             }
             // Dropping the driver closes the connection: whoever waits for an answer is told that it is not known.
             driver.abort();

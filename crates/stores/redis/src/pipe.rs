@@ -75,6 +75,9 @@ struct State {
     unflushed: bool,
     /// Who waits for an answer, in order.
     waiting: VecDeque<Slot>,
+    /// How many answers were asked for, and how many came.
+    asked: u64,
+    came: u64,
     driver: Option<Waker>,
     /// It is over, and why.
     ended: Option<Broken>,
@@ -94,6 +97,14 @@ enum Slot {
 }
 
 impl Slot {
+    /// How many answers it waits for.
+    fn wants(&self) -> u64 {
+        match self {
+            Self::One(_) | Self::Subscribed(_) => 1,
+            Self::Many { left, .. } => *left as u64,
+        }
+    }
+
     /// Takes an answer; gives itself back if it waits for more.
     fn answer(self, value: Value) -> Option<Self> {
         match self {
@@ -183,12 +194,14 @@ impl Pipe {
             gone: 0,
             unflushed: false,
             waiting: VecDeque::new(),
+            asked: 0,
+            came: 0,
             driver: None,
             ended: None,
             unused: false,
         };
         let core = Arc::new(Core(Mutex::new(state)));
-        let driver = Driver { core: core.clone(), answers: Answers::new(), answered: None, ear };
+        let driver = Driver { core: core.clone(), answers: Answers::new(), answered: None, came: 0, ear };
         (Self { _used: Arc::new(Used(core.clone())), core, patience }, driver)
     }
 
@@ -225,6 +238,12 @@ impl Pipe {
         self.answered(answer).await
     }
 
+    /// How many answers have come, if more were asked for.
+    pub(crate) fn came_while_more_is_due(&self) -> Option<u64> {
+        let state = self.core.state();
+        (state.asked > state.came).then_some(state.came)
+    }
+
     fn send(&self, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.core.state();
         if let Some(why) = &state.ended {
@@ -234,6 +253,7 @@ impl Pipe {
         }
         let nothing_under_way = state.waiting.is_empty() && state.out.is_empty();
         write(&mut state.out);
+        state.asked += slot.wants();
         state.waiting.push_back(slot);
         // Before the driver was run for the first time it is not there to be woken, but it looks by itself then.
         let Some(driver) = state.driver.clone() else { return };
@@ -272,6 +292,8 @@ pub(crate) struct Driver {
     answers: Answers,
     /// The one whose answers are coming in.
     answered: Option<Slot>,
+    /// How many answers came.
+    came: u64,
     ear: Option<Ear>,
 }
 
@@ -288,6 +310,7 @@ impl Driver {
         if !state.driver.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
             state.driver = Some(context.waker().clone());
         }
+        state.came = self.came;
         state.write(context)?;
         let stream = state.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let mut room = ReadBuf::new(self.answers.room());
@@ -301,6 +324,7 @@ impl Driver {
                 if kind == PushKind::Subscribe
                     && let Some(Slot::Subscribed(to)) = self.next_subscribed()
                 {
+                    self.came += 1;
                     drop(to.send(Ok(Value::Okay)));
                 }
                 if let Some(ear) = &self.ear {
@@ -309,6 +333,7 @@ impl Driver {
                 return Ok(());
             }
             value => {
+                self.came += 1;
                 let slot = self.answered.take().or_else(|| self.core.state().waiting.pop_front());
                 slot.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an answer to no question"))?
                     .answer(value)
@@ -401,6 +426,19 @@ mod tests {
         assert_eq!(one.await.unwrap().unwrap(), Value::Int(1));
         assert_eq!(two.await.unwrap().unwrap(), Value::Okay);
         assert_eq!(heard.recv().await.unwrap().kind, PushKind::Message);
+        let (asker, all) = (pipe.clone(), |out: &mut Vec<u8>| [ping, ping].iter().for_each(|ping| ping(out)));
+        let many = tokio::spawn(async move { asker.ask_all(2, all).await });
+        theirs.read_exact(&mut [0; 28]).await.unwrap();
+        assert_eq!(pipe.came_while_more_is_due(), Some(2));
+        theirs.write_all(b":3\r\n").await.unwrap();
+        while pipe.came_while_more_is_due() != Some(3) {
+            tokio::task::yield_now().await;
+        }
+        theirs.write_all(b":4\r\n").await.unwrap();
+        assert_eq!(many.await.unwrap().unwrap(), [Value::Int(3), Value::Int(4)]);
+        while pipe.came_while_more_is_due().is_some() {
+            tokio::task::yield_now().await;
+        }
         drop(pipe);
         driver.await.unwrap();
         assert_eq!(theirs.read(&mut asked).await.unwrap(), 0, "it is closed when nobody can ask any more");
