@@ -69,11 +69,12 @@ pub(crate) fn news(input: &[u8]) {
             assert_eq!(words[3].parse(), Ok(2), "{text:?} follows another question");
             let number = words[1].parse().ok().and_then(Token::of_number);
             assert!(token.is_some() && token == number, "{text:?}");
-            assert_eq!(words[2].parse().ok().map(Duration::from_millis), Some(lease), "{text:?}");
+            let [number, until]: [u64; 2] = [1, 2].map(|at| words[at].parse().expect("a number"));
+            assert_eq!(lease, Duration::from_millis(until.saturating_sub(number / 1_000)), "{text:?}");
         }
         Some(other) => panic!("{text:?} is news of {other:?}"),
         None => {
-            let whole = format!("{ID} 1700000000000000 30000 2");
+            let whole = format!("{ID} 1700000000000000 1700000030000 2");
             assert_ne!(text, whole);
         }
     }

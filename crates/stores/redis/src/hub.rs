@@ -219,8 +219,10 @@ fn came_in(text: &str) -> Option<(ClaimId, u32, Standing)> {
     let mut words = text.split(' ');
     let id = words.next()?.parse().ok()?;
     // A hold without a token is none here: it asks again, and is told what stands.
-    let token = Some(Token::of_number(words.next()?.parse().ok()?)?);
-    let lease = Duration::from_millis(words.next()?.parse().ok()?);
+    let number: u64 = words.next()?.parse().ok()?;
+    let token = Some(Token::of_number(number)?);
+    let until_ms: u64 = words.next()?.parse().ok()?;
+    let lease = Duration::from_millis(until_ms.saturating_sub(number / 1_000));
     let question = words.next()?.parse().ok()?;
     words.next().is_none().then_some((id, question, Standing::Held { token, lease }))
 }
@@ -262,13 +264,13 @@ mod tests {
         let id = ClaimId::from_bytes([7; 16]);
         assert_eq!(hub.number(id), Number::Unknown);
         assert_eq!(hub.asks(id), 1);
-        hub.read(format!("{id} 1700000000000000 500 1").as_bytes());
+        hub.read(format!("{id} 1700000000000000 1700000000500 1").as_bytes());
         assert_eq!(hub.asks(id), 2, "the word of the first question is forgotten");
         assert_eq!(hub.news_of(id, Duration::ZERO).await, None);
-        hub.read(format!("{id} 1700000000000001 500 1").as_bytes());
+        hub.read(format!("{id} 1700000000000001 1700000000500 1").as_bytes());
         assert_eq!(hub.news_of(id, Duration::from_secs(9)).await, None, "late news of the first question");
         assert_eq!(hub.number(id), Number::Untold);
-        hub.read(format!("{id} 1700000000000002 500 2").as_bytes());
+        hub.read(format!("{id} 1700000000000002 1700000000500 2").as_bytes());
         let token = Token::of_number(1_700_000_000_000_002);
         let held = Standing::Held { token, lease: Duration::from_millis(500) };
         assert_eq!(hub.news_of(id, Duration::from_secs(9)).await, Some(held));

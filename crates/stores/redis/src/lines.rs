@@ -128,7 +128,7 @@ fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 /// A claim leaves, whatever it is.
 pub(crate) async fn leave(link: &Link, lock: &Name, id: ClaimId, keep: Keep, told: Number) -> Result<Left> {
     let (word, keep_ms) = match keep {
-        Keep::Nothing => ("none", 0),
+        Keep::Nothing => ("", 0),
         Keep::For(keep) => ("for", millis(keep)),
         Keep::Lease => ("lease", 0),
     };
@@ -138,8 +138,9 @@ pub(crate) async fn leave(link: &Link, lock: &Name, id: ClaimId, keep: Keep, tol
         Number::Unknown => "?".to_owned(),
     };
     let (id, keep_ms) = (id.to_hex(), keep_ms.to_string());
-    let args: [&[u8]; 4] = [&id, word.as_bytes(), keep_ms.as_bytes(), told.as_bytes()];
-    match link.run(&LEAVE, &Keys::of(lock).all(), &args).await? {
+    let args: [&[u8]; 4] = [&id, told.as_bytes(), word.as_bytes(), keep_ms.as_bytes()];
+    let args = if keep == Keep::Nothing { &args[..2] } else { &args };
+    match link.run_telling(&LEAVE, &Keys::of(lock).all(), args).await? {
         Value::BulkString(word) if word == b"R" => Ok(Left::Released),
         Value::BulkString(word) if word == b"N" => Ok(Left::NotHeld),
         _ => Err(trouble::unexpected("leave")),

@@ -10,7 +10,7 @@ use lockkeeper_core::{ClaimId, Owner};
 
 use crate::resp::digits;
 
-/// What stands at the holder key while there is a line.
+/// What stands at the holder key while there is a line; at the key itself more may follow (`write.lua`).
 pub(crate) const MARKER: &[u8] = b"lk1=";
 const FAST: &[u8] = b"lk1:";
 

@@ -18,6 +18,7 @@ while newcomer or (may_fit and wait_count > 0 and used < capacity and not taken_
         wait_count = wait_count - 1
     end
     newcomer = nil
+    if id == heir then heir = nil end
     local ends_at = claim[ENDS]
     if capacity == 1 then
         sole = id
@@ -35,8 +36,9 @@ while newcomer or (may_fit and wait_count > 0 and used < capacity and not taken_
     unsaved[id] = claim
     changed = true
     if id ~= own and claim[CHANNEL] ~= '' then
-        local news = string.format('%s %.0f %.0f %s', id, number, max(0, ends_at - now), claim[QUESTION])
-        call('PUBLISH', claim[CHANNEL], news)
+        -- What is left of it, counted from its number, which may be ahead of the clock.
+        local until_ms = (number - number % 1000) / 1000 + max(0, ends_at - now)
+        call('PUBLISH', claim[CHANNEL], format('%s %.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))
     end
 end
 may_fit = false

@@ -17,6 +17,7 @@ for nth = 1, gone and #gone or 0 do
     call('HDEL', line, id)
     unsaved[id] = nil
     if id == own then own_claim = nil end
+    if id == heir then heir = nil end
     changed, may_fit = true, true
 end
 gone = nil

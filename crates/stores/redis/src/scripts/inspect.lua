@@ -11,6 +11,10 @@ local clock = redis.call('TIME')
 local now = math.floor((clock[1] * 1000000 + clock[2]) / 1000)
 local held = redis.call('GET', holder)
 local left = redis.call('PTTL', holder)
+-- The marker with more in it; it may say who is in since the line was last written (pass.lua).
+local heir, number, rest
+if held then heir, number, rest = string.match(held, '^lk1=(%x+):(%d+)(.*)$') end
+if heir and #heir == 32 and (rest == '' or #rest > 73) then held = 'lk1=' end
 
 local function read(packed, last)
     local fine, values = pcall(cmsgpack.unpack, packed)
@@ -25,11 +29,12 @@ if not summary then return { now, held, left, false, false, {}, {} } end
 summary = read(summary, 13)
 local claims = {}
 
-local function add(id)
+local function add(id, number_now)
     local packed = redis.call('HGET', line, id)
     if not packed then return end
     local state, weight, _, number, entered, since, until_ms, _, _, owner, note = unpack(read(packed, 11), 1, 11)
     if until_ms < now then return end
+    if number_now then state, number = 'in', number_now end
     claims[#claims + 1] =
         { id, state, weight, string.format('%.0f', number), entered, since, until_ms - now, owner, note }
 end
@@ -37,10 +42,14 @@ end
 local room, next_piece = PIECE, {}
 -- Nobody of the line is in without the marker.
 if held == 'lk1=' and read_in ~= '-' then
-    -- Where only one can be in, it stands in the summary.
-    local ids = { summary[13] }
-    if summary[2] > 1 then ids = redis.call('ZRANGE', inside, read_in, read_in + PIECE - 1) end
-    for _, id in ipairs(ids) do add(id) end
+    -- Where only one can be in, it stands in the summary; or in the marker, if it was passed on to it since.
+    local ids, number_now = { summary[13] }, nil
+    if summary[2] > 1 then
+        ids = redis.call('ZRANGE', inside, read_in, read_in + PIECE - 1)
+    elseif rest == '' then
+        ids, number_now = { heir }, number
+    end
+    for _, id in ipairs(ids) do add(id, number_now) end
     room = PIECE - #ids
     if room == 0 then next_piece = { read_in + PIECE, read_waiting } end
 end

@@ -10,18 +10,17 @@
 -- is a block that is joined in twice, not a function: to make a function that shares locals costs the server as much as a
 -- command does, in each call, whether the function is needed or not. Those that are here share none.
 
-local call, max, min = redis.call, math.max, math.min
-local keys, own = KEYS, ARGV[1]
-local holder, line, waiting, inside, ends, floor_key = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
+local max, min, format = math.max, math.min, string.format
+local line, waiting, inside, ends, floor_key = keys[2], keys[3], keys[4], keys[5], keys[6]
 -- What is only handed to commands is text: to write a number down takes longer.
 local MARKER, FAST, DAY_S, SWEEP_MAX = 'lk1=', 'lk1:', '86400', '1000'
 -- The marker is set a little longer than the longest claim, so that it need not be set again for each.
-local LINGER_MS, MARKER_MS, FIELDS_MAX, NEVER = 60000, 500, 1000, 9e15
+-- Moments in it have 13 digits.
+local LINGER_MS, MARKER_MS, WIDEST_MS, FIELDS_MAX, NEVER = 60000, 500, 9e12, 1000, 9e15
 -- Places in a claim: `NUMBER` is 0 while nobody here knows it, `SINCE` while its client was not told that it holds.
 local STATE, WEIGHT, LEASE, NUMBER, ENTERED, SINCE, ENDS, CHANNEL, QUESTION, NOTE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 local SUMMARY_LAST = 13
 
-local clock = call('TIME')
 local now_us = clock[1] * 1000000 + clock[2]
 local now = (now_us - clock[2] % 1000) / 1000
 
@@ -52,9 +51,8 @@ local function begin_line(floor)
     return floor or tonumber(redis.call('GET', KEYS[6])) or 0
 end
 
--- A key of another type stops the script here, before anything is written; the sorted sets, which are empty as long as
--- there is no line, when it begins.
-local held = call('GET', holder)
+-- A key of another type stops the script here, too; the sorted sets, which are empty as long as there is no line, when it
+-- begins.
 local stored = call('HMGET', line, 'line', 'eyes', own)
 local eyes = stored[2]
 local own_claim = read(stored[3], NOTE)
@@ -86,18 +84,44 @@ local latest_is_stale = false
 -- Somebody who is not in the line has the lock: another client, or a fast-lane claim of another kind than the line's.
 local taken_by_another = false
 
+-- The marker: alone; with who is in and who comes in next, or, once it came in, with its number (pass.lua).
+local is_marked = held == MARKER
+local heir
+if held and not is_marked and sub(held, 1, 4) == MARKER then
+    local id, number, rest = string.match(held, '^lk1=(%x+):(%d+)(.*)$')
+    is_marked = id and #id == 32 and (rest == '' or #rest > 73)
+    if is_marked and kind and rest ~= '' then
+        heir = sub(rest, 16, 47)
+    elseif is_marked and kind then
+        -- It was passed on: the one that held it is gone, and its heir is in.
+        local claim = own_claim
+        if id ~= own then claim = read(call('HGET', line, id), NOTE) end
+        call('HDEL', line, sole)
+        if sole == own then own_claim = nil end
+        sole, a_hold_ended, changed = id, true, true
+        if claim then
+            wait_count = wait_count - call('ZREM', waiting, id)
+            call('ZREM', ends, id)
+            number = tonumber(number)
+            last, latest, claim[STATE], claim[NUMBER] = max(last, number), claim[ENDS], 'in', number
+            unsaved[id], marked = claim, longest + MARKER_MS
+        end
+    end
+end
+
 -- A line in which nothing happened since the last call: everybody who fits is in, and nobody's time is over.
 -- Moments are cut to whole milliseconds, so one that ends now may have a part of one left: it goes in the next.
-local is_settled = kind and held == MARKER and now <= soonest and in_count > 0
+local is_settled = kind and is_marked and now <= soonest and in_count > 0
 -- Nobody of the line is in without the marker, whatever took it away.
-local is_unmarked = kind and held ~= MARKER and in_count > 0
+local is_unmarked = kind and not is_marked and in_count > 0
 -- Those who go: whoever comes by takes them out.
 local gone
 if kind and not is_settled then
     gone = {}
     local several = capacity > 1
     if is_unmarked then
-        gone = several and call('ZRANGE', inside, '0', '-1') or { sole }
+        -- The first that waits may have been told that it is in: only the marker knew.
+        gone = several and call('ZRANGE', inside, '0', '-1') or { sole, call('ZRANGE', waiting, '0', '0')[1] }
     elseif now > soonest then
         if several then
             gone = call('ZRANGEBYSCORE', inside, '-inf', now - 1, 'LIMIT', '0', SWEEP_MAX)

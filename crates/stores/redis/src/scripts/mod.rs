@@ -52,15 +52,15 @@ macro_rules! script {
 
 script!(
     /// A claim comes into the line or asks again.
-    ENTER = "line.lua" "go.lua" "settle.lua" "again.lua" "admit.lua" "enter.lua" "go.lua" "admit.lua" "hold.lua" "write.lua"
+    ENTER = "begin.lua" "line.lua" "go.lua" "settle.lua" "again.lua" "admit.lua" "enter.lua" "go.lua" "admit.lua" "hold.lua" "write.lua"
 );
 script!(
     /// A claim leaves.
-    LEAVE = "line.lua" "go.lua" "settle.lua" "admit.lua" "leave.lua" "go.lua" "admit.lua" "write.lua"
+    LEAVE = "begin.lua" "pass.lua" "line.lua" "go.lua" "settle.lua" "admit.lua" "leave.lua" "go.lua" "admit.lua" "write.lua"
 );
 script!(
     /// A hold in a line is renewed.
-    PROLONG = "line.lua" "go.lua" "settle.lua" "admit.lua" "prolong.lua" "write.lua"
+    PROLONG = "begin.lua" "line.lua" "go.lua" "settle.lua" "admit.lua" "prolong.lua" "write.lua"
 );
 script!(
     /// An observer wants to be told.

@@ -18,7 +18,7 @@ for i = 1, (#KEYS - 1) / 2 do
     local head = redis.pcall('GETRANGE', holder, 0, 63)
     if type(head) ~= 'string' then
         answers[i] = -1
-    elseif head == 'lk1=' then
+    elseif string.sub(head, 1, 4) == 'lk1=' then
         answers[i] = -2
     elseif string.sub(head, 1, 36) ~= 'lk1:' .. id then
         answers[i] = -1

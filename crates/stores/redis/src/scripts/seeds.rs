@@ -54,6 +54,12 @@ const SEEDS: &[Seed] = &[
         instead: "redis.call('INCR', 'lockkeeper:count')",
     },
     Seed {
+        mutant: Mutant::PlainCounterToken,
+        file: "write.lua",
+        piece: "local has_heir = ",
+        instead: "local has_heir = false and ",
+    },
+    Seed {
         mutant: Mutant::SetThenExpire,
         file: "settle.lua",
         piece: "if left < 0 then left = tonumber(lease) end",
@@ -68,8 +74,14 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::WakesNobody,
         file: "admit.lua",
-        piece: "call('PUBLISH', claim[CHANNEL], news)",
+        piece: "call('PUBLISH', claim[CHANNEL], format('%s %.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))",
         instead: "",
+    },
+    Seed {
+        mutant: Mutant::WakesNobody,
+        file: "write.lua",
+        piece: "local has_heir = ",
+        instead: "local has_heir = false and ",
     },
     Seed {
         mutant: Mutant::DeadWaitersGranted,

@@ -14,7 +14,7 @@ if not is_settled then
         own_claim, kind, capacity, used, in_count, wait_count, last, order = nil, nil, nil, 0, 0, 0, 0, 0
         soonest, latest, longest, till, marked, sole = NEVER, 0, 0, 0, 0, ''
     end
-    if held and held ~= MARKER then
+    if held and not is_marked then
         local id, number, lease, length, owner_and_note
         if string.sub(held, 1, 4) == FAST then
             id, number, lease, length, owner_and_note = string.match(held, '^lk1:(%x+):([%d ]+):(%d+):(%d+):(.*)$')

@@ -1,5 +1,5 @@
--- Writes down what is left of the line, and sets the marker to live as long as it does. The end of the line's scripts: see
--- line.lua.
+-- Writes down what is left of the line, and sets the marker, with who comes in next, to live as long as it does. The end of
+-- the line's scripts: see line.lua.
 
 if changed and eyes then
     -- Those who observe the line are told that it changed.
@@ -40,10 +40,35 @@ if wait_count == 0 then longest = 0 end
 local lives_until = max(latest, longest, now)
 local ends_later = lives_until > till
 if ends_later then till = lives_until + LINGER_MS end
-local still_marks = held == MARKER and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
-if not taken_by_another and not still_marks then
-    marked = lives_until + MARKER_MS
-    if held == MARKER then call('PEXPIREAT', holder, marked) else call('SET', holder, MARKER, 'PXAT', marked) end
+local mark = MARKER
+-- Those who observe are told by this script alone.
+local has_heir = capacity == 1 and sole ~= '' and wait_count > 0 and not eyes and lives_until < WIDEST_MS
+if has_heir then
+    local tail
+    if heir and heir ~= own then
+        tail = sub(held, 65)
+    else
+        local id, claim, first = own, own_claim, unsaved[sole] or (sole == own and own_claim)
+        if heir ~= own and not (wait_count == 1 and claim and claim[STATE] == 'waiting') then
+            id = call('ZRANGE', waiting, '0', '0')[1]
+            if id ~= own then claim = id and read(call('HGET', line, id), NOTE) end
+        end
+        -- A name that is kept is not its holder's any more.
+        first = first or read(call('HGET', line, sole), NOTE)
+        if claim and first and first[STATE] == 'in' then
+            tail = format(':%s:%013.0f %010.0f:', id, claim[ENDS], claim[QUESTION]) .. claim[CHANNEL]
+        end
+    end
+    if tail then mark = format('lk1=%s:%013.0f:%013.0f', sole, latest, longest + MARKER_MS) .. tail end
+end
+local still_marks = is_marked and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
+if not taken_by_another then
+    if not still_marks then marked = lives_until + MARKER_MS end
+    if held ~= mark then
+        call('SET', holder, mark, 'PXAT', marked)
+    elseif not still_marks then
+        call('PEXPIREAT', holder, marked)
+    end
 end
 local pack = cmsgpack.pack
 local fields = {

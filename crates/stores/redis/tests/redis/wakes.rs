@@ -300,14 +300,17 @@ async fn costs(port: u16, waiting: usize) -> Option<Vec<Cost>> {
     note("to give up").await;
     let mut granted = BTreeSet::new();
     for _ in 0..10 {
-        // Whoever is first has the lock then; in this test nobody else takes notice.
-        let first: Vec<String> = say(&mut other, "ZRANGE", &[&format!("{{{lock}}}:wait"), "0", "0"]).await;
+        // Whoever is first has the lock then; in this test nobody else takes notice. One that was let in stands there
+        // until the next call writes that down.
+        let first: Vec<String> = say(&mut other, "ZRANGE", &[&format!("{{{lock}}}:wait"), "0", "1"]).await;
+        let mut first = first.iter().map(|id| id.parse().unwrap());
         leaves(&store, &lock, &holder).await;
-        holder.id = first[0].parse().unwrap();
+        holder.id = first.find(|id| *id != holder.id).unwrap();
         granted.insert(holder.id);
     }
     note("to hand over").await;
     assert_eq!(granted.len(), 10);
+    assert!(matches!(renew(&store, &lock, &holder).await, Renewal::Renewed { .. }));
     let left: usize = say(&mut other, "ZCARD", &[&format!("{{{lock}}}:wait")]).await;
     (left == waiting).then_some(all)
 }
