@@ -7,7 +7,6 @@ mod gather;
 mod holds;
 mod lane;
 mod lanes;
-mod least;
 mod pairs;
 mod trips;
 mod turns;
@@ -167,10 +166,6 @@ impl Bench {
             "the same with local hand-over on (most turns then stay in a process)",
             Two::ours(game, "redis", &self.url, true)?,
         )];
-        arms.push((
-            "the least that a line by scripts can do, from a bare client, 2 tasks",
-            least::two(game, &self.url)?,
-        ));
         arms.extend(self.peer_pair(game, Peer::PythonRedisLock, "python-redis-lock, 2 processes × 8 threads")?);
         arms.extend(self.peer_pair(game, Peer::Rslock, "rslock, 2 processes × 8 tasks")?);
         for (what, mut arm) in arms {
@@ -190,8 +185,7 @@ impl Bench {
         let found = compare(&mut Two::ours(game, "redis", &self.url, true)?, &mut token, self.plan)?;
         let row = |what, bar, found| Ratio { what, against, unit, bar, found };
         let mut beside = Vec::new();
-        let least = "the same by the least that a line by scripts can do, from a bare client";
-        let mut arms = vec![(least, least::two(game, &self.url)?)];
+        let mut arms = Vec::new();
         arms.extend(self.peer_pair(game, Peer::PythonRedisLock, "the same with python-redis-lock")?);
         arms.extend(self.peer_pair(game, Peer::Rslock, "the same with rslock")?);
         for (what, mut arm) in arms {
@@ -240,8 +234,6 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "turns-raw" => Box::new(turns::token(Game::Turns, &bench.url)?),
         "ball" => Box::new(Two::ours(Game::Ball, "redis", &bench.url, true)?),
         "ball-raw" => Box::new(turns::token(Game::Ball, &bench.url)?),
-        "turns-least" => Box::new(least::two(Game::Turns, &bench.url)?),
-        "ball-least" => Box::new(least::two(Game::Ball, &bench.url)?),
         other => return Err(format!("there is no side `{other}`").into()),
     };
     for _ in 0..seconds {
@@ -259,7 +251,6 @@ pub fn child(args: &[&str]) -> Outcome<()> {
     match args {
         ["alone", side, seconds] => alone(side, seconds.parse()?),
         ["token", url, mode, role] => turns::child(url, Game::of_mode(mode), role.parse::<usize>()?.min(1)),
-        ["least", url, mode, role] => least::child(url, Game::of_mode(mode), role.parse::<usize>()?.min(1)),
         ["another", url, millis] => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let length = Duration::from_millis(millis.parse()?);
