@@ -4,6 +4,7 @@ mod cells;
 mod common;
 mod crowd;
 mod faults;
+mod heirs;
 mod lanes;
 mod model;
 mod plain;
