@@ -73,7 +73,7 @@ pub(crate) enum Place {
 pub(crate) enum Passed {
     /// The next task holds it.
     On,
-    /// It goes back to the store: nobody waits here, or whoever does has to stand there after it.
+    /// Nobody waits here: it goes back to the store.
     Nobody,
     /// It may only go on if nobody waits in the store.
     Ask,
@@ -137,6 +137,8 @@ impl LocalLines {
                 }
             }
             shared.watchdog.forget(&next);
+        }
+        if !line.call_to_stand() {
             lines.remove(&hold.name);
         }
         Passed::Nobody
@@ -149,8 +151,7 @@ impl LocalLines {
         }
     }
 
-    /// The hold is back at the store, or lost: the next task goes to stand there. Not sooner: the store is asked two
-    /// things then, and whoever waits in another process is told only when it has answered both.
+    /// The hold goes back to the store, or is lost: the next task goes to stand there.
     pub(crate) fn give_up(&self, hold: &HoldState) {
         if !hold.local.load(Ordering::SeqCst) {
             return;

@@ -190,12 +190,12 @@ impl Hold {
             return Ok(());
         }
         let left = self.shared.store.leave(&self.state.name, self.state.claim.id, self.keep()).await;
-        self.shared.local.give_up(&self.state);
         if mutants::on(Mutant::WatchdogNotCancelled) {
             unfinished.done = true;
             if left.is_ok() {
                 self.shared.watchdog.forget(&self.state);
             }
+            self.shared.local.give_up(&self.state);
         }
         match left {
             Ok(Left::Released) => {
@@ -271,6 +271,7 @@ impl Hold {
             // Not knowing is as if somebody waited.
             let line = self.shared.store.inspect(Page::of(&self.state.name)).await;
             if !line.is_ok_and(|line| line.iter().all(|line| line.claims.len() <= 1)) {
+                self.shared.local.give_up(&self.state);
                 return false;
             }
             now = self.now();

@@ -21,6 +21,7 @@ mod greet;
 mod hot;
 mod hub;
 mod keys;
+mod leaving;
 mod lines;
 mod link;
 mod look;

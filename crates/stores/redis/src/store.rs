@@ -22,6 +22,7 @@ use crate::gather::Gather;
 use crate::hot::Hot;
 use crate::hub::Hub;
 use crate::keys::{CLOCK, Keys};
+use crate::leaving::Leaving;
 use crate::lines::Asking;
 use crate::link::Link;
 use crate::options::Options;
@@ -51,6 +52,7 @@ pub struct Redis {
     lane: Arc<Gather<Lane>>,
     cells: Way,
     hot: Hot,
+    leaving: Leaving,
     owners: Owners,
 }
 
@@ -84,6 +86,7 @@ impl Redis {
             hub,
             link,
             hot: Hot::default(),
+            leaving: Leaving::default(),
             owners: Owners::default(),
         }))
     }
@@ -126,6 +129,9 @@ impl Redis {
 
     async fn enter_line(&self, lock: &Name, claim: &Claim, question: u32) -> Result<Standing> {
         let owner = self.owners.text(&claim.owner);
+        if claim.capacity == 1 {
+            self.leaving.ended(lock).await;
+        }
         let asking = Asking { channel: self.hub.channel(), question, told: self.hub.number(claim.id), owner: &owner };
         let standing = lines::enter(&self.link, &Keys::of(lock), claim, asking).await;
         match &standing {
@@ -165,7 +171,10 @@ impl Redis {
         }
         let left = match left {
             Some(left) => left,
-            None => Box::pin(lines::leave(&self.link, lock, id, keep, self.hub.number(id))).await?,
+            None => {
+                let _leaves = self.leaving.begin(lock);
+                Box::pin(lines::leave(&self.link, lock, id, keep, self.hub.number(id))).await?
+            }
         };
         self.hub.forgets(id);
         Ok(left)
