@@ -1,6 +1,6 @@
 //! Repeats calls that a store did not answer, where repeating is legal (C1, C12).
 //!
-//! Surprise: a repeated `leave` or `pass` that finds nothing to leave is *unknown*, not "no": the first attempt may have done it.
+//! Surprise: a repeated `leave` that finds nothing is *unknown*, not "no": the first attempt may have done it.
 //! `renew` and `wait` are not repeated here, because the watchdog and the acquire loop do that with their own times.
 
 use std::pin::Pin;

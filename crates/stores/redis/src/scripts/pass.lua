@@ -7,7 +7,8 @@
 -- that as for a command, so texts of one length are compared, down to the millisecond like all ends.
 --
 -- Places in the marker: its holder from 5, when that hold ends from 38, when the marker ends without it from 52, the heir
--- from 66, when its time ends from 99, its question from 113, its channel from 124.
+-- from 66, when its time ends from 99, its question from 113, its channel from 124. Written by write.lua, and read by line.lua
+-- and inspect.lua, too: change them together.
 
 if held and #held > 123 and not ARGV[3] and sub(held, 1, 36) == 'lk1=' .. own then
     local told, number = ARGV[2], clock[1] .. sub('000000', #clock[2] + 1) .. clock[2]
