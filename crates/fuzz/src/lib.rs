@@ -143,7 +143,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "redis-news",
         about: "news that Redis pushes to those who wait",
-        words: &["11111111111111111111111111111111", " ", "~", "30000", "1700000000000000", " 2"],
+        words: &["lk1=", "11111111111111111111111111111111", ":", " ", "~", "30000", "1700000000000000", " 2"],
         run: redis_lines::news,
     },
     Target {

@@ -62,10 +62,13 @@ pub(crate) fn record(input: &[u8]) {
 /// Only news of the last question of that very claim count, and only whole ones.
 pub(crate) fn news(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let words: Vec<&str> = text.split(' ').collect();
+    let words: Vec<&str> = text.split([' ', ':']).collect();
     match fuzzing::hear(ID, input) {
         Some(Standing::Held { token, lease }) => {
-            assert!(words.len() == 4 && words[0].parse() == Ok(Probe(ID)), "{text:?}");
+            assert!(
+                words.len() == 4 && words[0].strip_prefix("lk1=").map(str::parse) == Some(Ok(Probe(ID))),
+                "{text:?}"
+            );
             assert_eq!(words[3].parse(), Ok(2), "{text:?} follows another question");
             let number = words[1].parse().ok().and_then(Token::of_number);
             assert!(token.is_some() && token == number, "{text:?}");
@@ -74,7 +77,7 @@ pub(crate) fn news(input: &[u8]) {
         }
         Some(other) => panic!("{text:?} is news of {other:?}"),
         None => {
-            let whole = format!("{ID} 1700000000000000 1700000030000 2");
+            let whole = format!("lk1={ID}:1700000000000000 1700000030000 2");
             assert_ne!(text, whole);
         }
     }

@@ -214,12 +214,13 @@ fn heard(known: &mut Known) -> Option<Standing> {
     Some(standing)
 }
 
-/// `id number left-ms question`: a claim came in.
+/// `lk1=id:number until-ms question`: a claim came in.
 fn came_in(text: &str) -> Option<(ClaimId, u32, Standing)> {
-    let mut words = text.split(' ');
-    let id = words.next()?.parse().ok()?;
+    let mut words = text.strip_prefix("lk1=")?.split(' ');
+    let (id, number) = words.next()?.split_once(':')?;
+    let id = id.parse().ok()?;
     // A hold without a token is none here: it asks again, and is told what stands.
-    let number: u64 = words.next()?.parse().ok()?;
+    let number: u64 = number.parse().ok()?;
     let token = Some(Token::of_number(number)?);
     let until_ms: u64 = words.next()?.parse().ok()?;
     let lease = Duration::from_millis(until_ms.saturating_sub(number / 1_000));
@@ -264,13 +265,13 @@ mod tests {
         let id = ClaimId::from_bytes([7; 16]);
         assert_eq!(hub.number(id), Number::Unknown);
         assert_eq!(hub.asks(id), 1);
-        hub.read(format!("{id} 1700000000000000 1700000000500 1").as_bytes());
+        hub.read(format!("lk1={id}:1700000000000000 1700000000500 1").as_bytes());
         assert_eq!(hub.asks(id), 2, "the word of the first question is forgotten");
         assert_eq!(hub.news_of(id, Duration::ZERO).await, None);
-        hub.read(format!("{id} 1700000000000001 1700000000500 1").as_bytes());
+        hub.read(format!("lk1={id}:1700000000000001 1700000000500 1").as_bytes());
         assert_eq!(hub.news_of(id, Duration::from_secs(9)).await, None, "late news of the first question");
         assert_eq!(hub.number(id), Number::Untold);
-        hub.read(format!("{id} 1700000000000002 1700000000500 2").as_bytes());
+        hub.read(format!("lk1={id}:1700000000000002 1700000000500 2").as_bytes());
         let token = Token::of_number(1_700_000_000_000_002);
         let held = Standing::Held { token, lease: Duration::from_millis(500) };
         assert_eq!(hub.news_of(id, Duration::from_secs(9)).await, Some(held));
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn news_that_cannot_be_read_are_no_news() {
         let hub = Hub::new("c".into());
-        for bad in ["", "~", "x", "00 1 2 3", &"0".repeat(33), "é", &format!("{} x y z", "0".repeat(32))] {
+        for bad in ["", "~", "x", "lk1=00:1 2 3", &"0".repeat(33), "é", &format!("lk1={}:x y z", "0".repeat(32))] {
             hub.read(bad.as_bytes());
         }
         hub.read(&[0xff, 0xfe]);

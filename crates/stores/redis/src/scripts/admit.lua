@@ -38,7 +38,7 @@ while newcomer or (may_fit and wait_count > 0 and used < capacity and not taken_
     if id ~= own and claim[CHANNEL] ~= '' then
         -- What is left of it, counted from its number, which may be ahead of the clock.
         local until_ms = (number - number % 1000) / 1000 + max(0, ends_at - now)
-        call('PUBLISH', claim[CHANNEL], format('%s %.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))
+        call('PUBLISH', claim[CHANNEL], format('lk1=%s:%.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))
     end
 end
 may_fit = false

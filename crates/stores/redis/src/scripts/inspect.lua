@@ -14,7 +14,7 @@ local left = redis.call('PTTL', holder)
 -- The marker with more in it; it may say who is in since the line was last written (pass.lua).
 local heir, number, rest
 if held then heir, number, rest = string.match(held, '^lk1=(%x+):(%d+)(.*)$') end
-if heir and #heir == 32 and (rest == '' or #rest > 73) then held = 'lk1=' end
+if heir and #heir == 32 and (rest == '' or #rest > 78) then held = 'lk1=' end
 
 local function read(packed, last)
     local fine, values = pcall(cmsgpack.unpack, packed)

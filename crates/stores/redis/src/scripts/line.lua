@@ -89,9 +89,9 @@ local is_marked = held == MARKER
 local heir
 if held and not is_marked and sub(held, 1, 4) == MARKER then
     local id, number, rest = string.match(held, '^lk1=(%x+):(%d+)(.*)$')
-    is_marked = id and #id == 32 and (rest == '' or #rest > 73)
+    is_marked = id and #id == 32 and (rest == '' or #rest > 78)
     if is_marked and kind and rest ~= '' then
-        heir = sub(rest, 16, 47)
+        heir = sub(rest, 20, 51)
     elseif is_marked and kind then
         -- It was passed on: the one that held it is gone, and its heir is in.
         local claim = own_claim
@@ -104,7 +104,8 @@ if held and not is_marked and sub(held, 1, 4) == MARKER then
             call('ZREM', ends, id)
             number = tonumber(number)
             last, latest, claim[STATE], claim[NUMBER] = max(last, number), claim[ENDS], 'in', number
-            unsaved[id], marked = claim, longest + MARKER_MS
+            unsaved[id] = claim
+            if marked > longest + 2 * MARKER_MS then marked = longest + MARKER_MS end
         end
     end
 end

@@ -3,21 +3,26 @@
 -- the long way, which is the rest of `leave`.
 --
 -- Surprises: the line is left as it is. The marker says that the heir has it now, and whoever comes by next writes that
--- down (line.lua), while the heir is already at work. And nothing is made a number: a server that was idle takes as long for
--- that as for a command, so texts of one length are compared, down to the millisecond like all ends.
+-- down (line.lua), while the heir is already at work. And every text that is made costs an idle server, as does a new end of
+-- the marker: so it has in it, as they stand, the marker that comes after it and the news, but for the number, and says
+-- whether another end is needed. Nothing is made a number: a moment in milliseconds is greater, as a text, than one in
+-- microseconds only if it is a later millisecond.
 --
--- Places in the marker: its holder from 5, when that hold ends from 38, when the marker ends without it from 52, the heir
--- from 66, when its time ends from 99, its question from 113, its channel from 124. Written by write.lua, and read by line.lua
--- and inspect.lua, too: change them together.
+-- Places in the marker: its holder from 5, until when this may be done from 38, when the next one ends from 52 (zeros: as this
+-- one), the next one from 66, the rest of the news (when the heir's time ends, its question) from 103, its channel from 129.
+-- Written by write.lua, and read by line.lua and inspect.lua, too: change them together.
 
-if held and #held > 123 and not ARGV[3] and sub(held, 1, 36) == 'lk1=' .. own then
+if held and #held > 128 and not ARGV[3] and sub(held, 5, 36) == own and sub(held, 1, 4) == 'lk1=' then
     local told, number = ARGV[2], clock[1] .. sub('000000', #clock[2] + 1) .. clock[2]
-    local now = sub(number, 1, 13)
     -- A number that is not behind the clock has to be written down for a day.
-    if #number == 16 and #told == 16 and told < number and sub(held, 38, 50) >= now and sub(held, 99, 111) > now then
-        local heir = sub(held, 66, 97)
-        call('SET', holder, 'lk1=' .. heir .. ':' .. number, 'PXAT', sub(held, 52, 64))
-        call('PUBLISH', sub(held, 124), heir .. ' ' .. number .. ' ' .. sub(held, 99, 122))
+    if #number == 16 and #told == 16 and told < number and sub(held, 38, 50) > number then
+        local marker, marker_ends = sub(held, 66, 102) .. number, sub(held, 52, 64)
+        if marker_ends == '0000000000000' then
+            call('SET', holder, marker, 'KEEPTTL')
+        else
+            call('SET', holder, marker, 'PXAT', marker_ends)
+        end
+        call('PUBLISH', sub(held, 129), marker .. sub(held, 103, 127))
         return 'R'
     end
 end

@@ -40,13 +40,15 @@ if wait_count == 0 then longest = 0 end
 local lives_until = max(latest, longest, now)
 local ends_later = lives_until > till
 if ends_later then till = lives_until + LINGER_MS end
+local still_marks = is_marked and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
+if not still_marks and not taken_by_another then marked = lives_until + MARKER_MS end
 local mark = MARKER
 -- Those who observe are told by this script alone.
 local has_heir = capacity == 1 and sole ~= '' and wait_count > 0 and not eyes and lives_until < WIDEST_MS
 if has_heir then
-    local tail
+    local tail, heir_ends
     if heir and heir ~= own then
-        tail = sub(held, 65)
+        tail, heir_ends = sub(held, 65), tonumber(sub(held, 104, 116)) or 0
     else
         local id, claim, first = own, own_claim, unsaved[sole] or (sole == own and own_claim)
         if heir ~= own and not (wait_count == 1 and claim and claim[STATE] == 'waiting') then
@@ -56,14 +58,17 @@ if has_heir then
         -- A name that is kept is not its holder's any more.
         first = first or read(call('HGET', line, sole), NOTE)
         if claim and first and first[STATE] == 'in' then
-            tail = format(':%s:%013.0f %010.0f:', id, claim[ENDS], claim[QUESTION]) .. claim[CHANNEL]
+            heir_ends = claim[ENDS]
+            tail = format(':lk1=%s: %013.0f %010.0f:', id, heir_ends, claim[QUESTION]) .. claim[CHANNEL]
         end
     end
-    if tail then mark = format('lk1=%s:%013.0f:%013.0f', sole, latest, longest + MARKER_MS) .. tail end
+    if tail then
+        -- Without its holder the marker has to end when those who wait do.
+        local ends_then = marked > longest + 2 * MARKER_MS and longest + MARKER_MS or 0
+        mark = format('lk1=%s:%013.0f:%013.0f', sole, min(latest, heir_ends), ends_then) .. tail
+    end
 end
-local still_marks = is_marked and lives_until <= marked and marked <= lives_until + 2 * MARKER_MS
 if not taken_by_another then
-    if not still_marks then marked = lives_until + MARKER_MS end
     if held ~= mark then
         call('SET', holder, mark, 'PXAT', marked)
     elseif not still_marks then

@@ -43,10 +43,11 @@ impl Ear {
             let news = soon("the end is heard", self.news.recv()).await.expect("a connection");
             let (PushKind::PMessage, Some(Value::BulkString(text))) = (news.kind, news.data.get(2)) else { continue };
             let text = String::from_utf8(text.clone()).unwrap();
-            match text.split(' ').next().unwrap() {
-                "end" => return heard,
-                id => assert!(heard.insert(id.parse().expect(&text)), "told twice: {text}"),
+            if text == "end" {
+                return heard;
             }
+            let (id, _) = text.strip_prefix("lk1=").and_then(|news| news.split_once(':')).expect(&text);
+            assert!(heard.insert(id.parse().expect(&text)), "told twice: {text}");
         }
     }
 }
