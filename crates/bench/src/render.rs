@@ -16,7 +16,8 @@ Made by `cargo xtask bench --render` from `bench/results/*.json`; do not edit it
 A ratio is the median over pairs of slices that took turns (ABBA) in one run, with a bootstrap 95 % interval. The A/A
 row is the baseline against itself, cut the same way: what it strays from one is the error of the method. A bar is met
 when the median meets it and the A/A interval is within ±10 %. Pairs in which the host of the machine took more than
-5 % of the processors' time away were repeated. *cpu* is the client's own processor time per operation.
+5 % of the processors' time away were repeated; while A/A was beyond its bounds, as many pairs were measured again, up to
+four times. *cpu* is the client's own processor time per operation.
 ";
 
 /// Writes the page.
