@@ -217,9 +217,8 @@ impl Redis {
         let mut told_until = None;
         loop {
             if told_until.is_none_or(|until| tokio::time::Instant::now() >= until) {
-                self.link
-                    .run(&OBSERVE, &[keys.line().as_bytes()], &[self.hub.channel().as_bytes(), ms.as_bytes()])
-                    .await?;
+                let observed = [keys.line().as_bytes(), keys.holder().as_bytes()];
+                self.link.run(&OBSERVE, &observed, &[self.hub.channel().as_bytes(), ms.as_bytes()]).await?;
                 told_until = Some(tokio::time::Instant::now() + OBSERVED_FOR / 2);
             }
             let line = look::line(&self.link, &self.hub, lock).await?;

@@ -10,7 +10,7 @@
 --
 -- Places in the marker: its holder from 5, until when this may be done from 38, when the next one ends from 52 (zeros: as this
 -- one), the next one from 66, the rest of the news (when the heir's time ends, its question) from 103, its channel from 129.
--- Written by write.lua, and read by line.lua and inspect.lua, too: change them together.
+-- Written by write.lua, and read by line.lua, inspect.lua and observe.lua, too: change them together.
 
 if held and #held > 128 and not ARGV[3] and sub(held, 5, 36) == own and sub(held, 1, 4) == 'lk1=' then
     local told, number = ARGV[2], clock[1] .. sub('000000', #clock[2] + 1) .. clock[2]

@@ -4,8 +4,16 @@
 if changed and eyes then
     -- Those who observe the line are told that it changed.
     local fine, watching = pcall(cmsgpack.unpack, eyes)
+    local is_observed = false
     for channel, until_ms in pairs(fine and type(watching) == 'table' and watching or {}) do
-        if until_ms > now then call('PUBLISH', channel, '~' .. holder) end
+        if until_ms > now then
+            call('PUBLISH', channel, '~' .. holder)
+            is_observed = true
+        end
+    end
+    if not is_observed then
+        call('HDEL', line, 'eyes')
+        eyes = nil
     end
 end
 

@@ -13,6 +13,7 @@ use crate::common::*;
 
 const LEASE: Duration = Duration::from_secs(60);
 const LOCK: &str = "x";
+const LINE: &str = "{x}:line";
 
 struct Scene {
     server: Server,
@@ -128,4 +129,40 @@ async fn one_whose_time_is_over_does_not_inherit() {
     assert_eq!(scene.ann_leaves().await, Left::Released);
     assert_eq!((scene.marker().await, scene.ben_heard().await), (None, None), "nobody is in");
     assert!(take(&scene.ann, &scene.lock, &late).await > scene.token);
+}
+
+/// Whoever is named in the marker comes in without a word to those who observe, so an observer takes the name out.
+#[tokio::test]
+async fn an_observer_that_comes_later_is_told_of_the_next_one() {
+    let Some(mut scene) = Scene::new("redis").await else { return };
+    assert!(scene.marker().await.expect("a marker").contains(&scene.waits.id.to_string()));
+    let third = open(scene.server.port()).await;
+    let seen = line(&third, &scene.lock).await.expect("it is shown").fingerprint();
+    let (store, lock) = (third.clone(), scene.lock.clone());
+    let observes =
+        tokio::spawn(async move { store.wait(&lock, Waiter::Observer { seen }, Duration::from_secs(60)).await });
+    until("somebody observes", || {
+        let mut raw = scene.raw.clone();
+        async move { say(&mut raw, "HEXISTS", &[LINE, "eyes"]).await }
+    })
+    .await;
+    assert_eq!(scene.marker().await.as_deref(), Some("lk1="));
+    assert_eq!(scene.ann_leaves().await, Left::Released);
+    assert!(matches!(scene.ben_heard().await, Some(Standing::Held { .. })));
+    assert_eq!(soon("the observer is told", observes).await.unwrap().unwrap(), None);
+    assert_eq!(standing(&third, &scene.lock).await, (1, 0));
+}
+
+/// Those who observed once and do not any more are forgotten, and the marker names who comes in next again.
+#[tokio::test]
+async fn a_line_that_nobody_observes_any_more_is_passed_on_again() {
+    let Some(mut scene) = Scene::new("redis").await else { return };
+    // A map as the scripts pack it: told by the channel `c` until a moment long ago.
+    let mut observed = redis::cmd("HSET");
+    observed.arg(LINE).arg("eyes").arg(b"\x81\xa1c\x01");
+    assert_eq!(observed.query_async::<i64>(&mut scene.raw).await.unwrap(), 1);
+    assert_eq!(say::<String>(&mut scene.raw, "SET", &[LOCK, "lk1=", "KEEPTTL"]).await, "OK");
+    assert!(matches!(scene.ann.enter(&scene.lock, &mutex(LEASE)).await.unwrap(), Standing::Waiting { .. }));
+    assert!(!say::<bool>(&mut scene.raw, "HEXISTS", &[LINE, "eyes"]).await);
+    scene.is_passed_on().await;
 }
