@@ -4,7 +4,7 @@
 //! order in which they run, some of them twice (line.lua says why); those of cells have `cell.lua` in front. Nothing is put
 //! together at run time, except in builds with seeded bugs. Values only ever travel as KEYS and ARGV.
 
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 mod seeds;
 
 use std::sync::LazyLock;

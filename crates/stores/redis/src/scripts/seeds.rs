@@ -1,7 +1,7 @@
-//! Where seeded bugs change the scripts: a piece of a file, and what stands there instead. Only in builds with the feature
-//! `mutants`.
+//! Where seeded bugs change the scripts: a piece of a file, and what stands there instead. They do in builds with the feature
+//! `mutants` alone; that the pieces are there is tested always.
 
-use lockkeeper_core::mutants::{self, Mutant};
+use lockkeeper_core::mutants::Mutant;
 
 /// One change of one file.
 struct Seed {
@@ -74,7 +74,7 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::WakesNobody,
         file: "admit.lua",
-        piece: "call('PUBLISH', claim[CHANNEL], format('%s %.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))",
+        piece: "call('PUBLISH', claim[CHANNEL], format('lk1=%s:%.0f %.0f %.0f', id, number, until_ms, claim[QUESTION]))",
         instead: "",
     },
     Seed {
@@ -110,8 +110,9 @@ const SEEDS: &[Seed] = &[
 ];
 
 /// The file as the chosen bug has it.
+#[cfg(feature = "mutants")]
 pub(super) fn planted(file: &str, text: &str) -> String {
-    let chosen = SEEDS.iter().filter(|seed| seed.file == file && mutants::on(seed.mutant));
+    let chosen = SEEDS.iter().filter(|seed| seed.file == file && lockkeeper_core::mutants::on(seed.mutant));
     chosen.fold(text.to_owned(), |text, seed| plant(&text, seed))
 }
 
