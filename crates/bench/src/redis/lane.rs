@@ -25,6 +25,8 @@ pub enum Own {
     Set,
     /// `SET`, `GET last`, `TIME`.
     Pipeline,
+    /// What the store sends: `SET`, `MGET` of the clock's mark and `last`, `TIME`.
+    AsTheStore,
     /// The same between `MULTI` and `EXEC`.
     Multi,
 }
@@ -38,6 +40,8 @@ pub enum OwnLeave {
     Many,
     /// The script for one.
     One,
+    /// The store's own script.
+    AsTheStore,
     /// The script for many that needs no look at the line, with one.
     Marked,
     /// The script for one that checks less than it must.
@@ -67,7 +71,10 @@ impl Lane for Alone {
             let set = wire::set(lock, record);
             return taken(&connection.req_packed_command(&set).await?).map(|()| 0);
         }
-        let enter = wire::enter_one(lock, record, self.enter == Own::Multi);
+        let enter = match self.enter {
+            Own::AsTheStore => wire::enter_as_the_store(lock, record),
+            _ => wire::enter_one(lock, record, self.enter == Own::Multi),
+        };
         let values = match self.enter {
             Own::Multi => connection.req_packed_commands(&enter, 4, 1).await?,
             _ => connection.req_packed_commands(&enter, 0, 3).await?,
@@ -75,7 +82,10 @@ impl Lane for Alone {
         let values = if self.enter == Own::Multi { wire::items(one(&values)?)? } else { &values[..] };
         let [set, last, time] = values else { return Err("three answers were expected".into()) };
         taken(set)?;
-        wire::numbered(wire::micros(wire::items(time)?)?, last)
+        let micros = wire::micros(wire::items(time)?)?;
+        // Another lock may have been released in this very microsecond; its mark is read, as the store does, and no more.
+        let last = if self.enter == Own::AsTheStore { wire::items(last)?.last().unwrap_or(&Value::Nil) } else { last };
+        wire::numbered(micros, last)
     }
 
     async fn leave(&self, lock: &Arc<Lock>, record: &Arc<str>, number: u64) -> Outcome<()> {
@@ -84,6 +94,10 @@ impl Lane for Alone {
         match self.leave {
             OwnLeave::Delete => leave.arg(&self.scripts.delete).arg(1).arg(&lock.holder).arg(&**record),
             OwnLeave::Short => leave.arg(&self.scripts.leave_short).arg(1).arg(&lock.holder).arg(wire::id(record)),
+            OwnLeave::AsTheStore => {
+                leave.arg(&self.scripts.release).arg(2).arg(&lock.holder).arg(wire::CLOCK);
+                leave.arg(wire::claim(record)).arg(number)
+            }
             OwnLeave::Marked => {
                 leave.arg(&self.scripts.leave_marked).arg(1).arg(&lock.holder).arg(wire::id(record)).arg(number)
             }
@@ -96,7 +110,7 @@ impl Lane for Alone {
         let value = self.connection.clone().req_packed_command(&leave).await?;
         match self.leave {
             OwnLeave::Many | OwnLeave::Marked => released(one(wire::items(&value)?)?),
-            OwnLeave::Delete | OwnLeave::Short | OwnLeave::One => released(&value),
+            OwnLeave::Delete | OwnLeave::Short | OwnLeave::One | OwnLeave::AsTheStore => released(&value),
         }
     }
 }
@@ -397,6 +411,7 @@ mod tests {
                 (Own::Set, OwnLeave::Short),
                 (Own::Pipeline, OwnLeave::One),
                 (Own::Pipeline, OwnLeave::Many),
+                (Own::AsTheStore, OwnLeave::AsTheStore),
                 (Own::Multi, OwnLeave::Marked),
             ] {
                 let lane = Alone::new(connection.clone(), scripts.clone(), enter, leave);

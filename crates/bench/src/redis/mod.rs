@@ -102,7 +102,7 @@ impl Bench {
         let against = "two bare round trips: SET NX PX, compare-and-delete";
         let found = compare(&mut ours, &mut pair, self.plan)?;
         let mut rows = vec![Ratio { what, against, unit, bar, found }];
-        let mut same = One { runtime: runtime(), client: self.bare(Own::Pipeline, OwnLeave::One) };
+        let mut same = One { runtime: runtime(), client: self.bare(Own::AsTheStore, OwnLeave::AsTheStore) };
         let found = compare(&mut ours, &mut same, self.plan)?;
         rows.push(Ratio { what, against: "the same commands from a bare client", unit, bar: None, found });
         let found = compare(&mut ours, &mut pings, self.plan)?;
@@ -125,7 +125,7 @@ impl Bench {
         let keeper = self.keeper()?;
         let mut ours = Many { runtime: self.runtime.clone(), client: Ours(keeper.clone()) };
         let what = "lock + release of 64 tasks, a name each, with tokens";
-        let found = compare(&mut ours, &mut bare(&by_default, Own::Pipeline, OwnLeave::One), self.plan)?;
+        let found = compare(&mut ours, &mut bare(&by_default, Own::AsTheStore, OwnLeave::AsTheStore), self.plan)?;
         let mut rows = vec![row(what, "the same commands from a bare client", Some(Bar::AtLeast(0.9)), found)];
         let mut plain = bare(&by_default, Own::Set, OwnLeave::Delete);
         let found = compare(&mut ours, &mut plain, self.plan)?;
@@ -228,7 +228,7 @@ fn alone(side: &str, seconds: u64) -> Outcome<()> {
         "ours" => Box::new(Many { runtime, client: Ours(keeper) }),
         "ours-one" => Box::new(One { runtime, client: Ours(keeper) }),
         "raw" => Box::new(Many { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
-        "same-one" => Box::new(One { runtime, client: bench.bare(Own::Pipeline, OwnLeave::One) }),
+        "same-one" => Box::new(One { runtime, client: bench.bare(Own::AsTheStore, OwnLeave::AsTheStore) }),
         "raw-one" => Box::new(One { runtime, client: bench.bare(Own::Set, OwnLeave::Delete) }),
         "turns" => Box::new(Two::ours(Game::Turns, "redis", &bench.url, false)?),
         "turns-raw" => Box::new(turns::token(Game::Turns, &bench.url)?),

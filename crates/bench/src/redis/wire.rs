@@ -61,6 +61,14 @@ pub fn id(record: &str) -> &str {
     &record[..ID.min(record.len())]
 }
 
+/// The claim that a record is of.
+pub fn claim(record: &str) -> &str {
+    id(record).trim_start_matches("lk1:")
+}
+
+/// Where the store keeps how far the clock was.
+pub const CLOCK: &str = "lockkeeper:clock";
+
 /// The scripts, by the names that the server gave them.
 #[derive(Debug, Clone)]
 pub struct Scripts {
@@ -70,6 +78,8 @@ pub struct Scripts {
     pub leave: String,
     /// Release one.
     pub leave_one: String,
+    /// What the store releases by.
+    pub release: String,
     /// Release one, checking less.
     pub leave_short: String,
     /// Release many, by the marker alone.
@@ -86,16 +96,18 @@ impl Scripts {
             include_str!("scripts/delete.lua"),
             include_str!("scripts/leave.lua"),
             include_str!("scripts/leave_one.lua"),
+            include_str!("../../../stores/redis/src/scripts/release.lua"),
             include_str!("scripts/leave_short.lua"),
             include_str!("scripts/leave_marked.lua"),
             include_str!("scripts/enter.lua"),
         ] {
             load.cmd("SCRIPT").arg("LOAD").arg(text);
         }
-        let (delete, leave, leave_one, leave_short, leave_marked, enter) = load.query_async(connection).await?;
+        let (delete, leave, leave_one, release, leave_short, leave_marked, enter) =
+            load.query_async(connection).await?;
         let library = include_str!("scripts/leave_function.lua");
         redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(library).exec_async(connection).await?;
-        Ok(Self { delete, leave, leave_one, leave_short, leave_marked, enter })
+        Ok(Self { delete, leave, leave_one, release, leave_short, leave_marked, enter })
     }
 }
 
@@ -114,6 +126,15 @@ pub fn enter_one(lock: &Lock, record: &str, atomic: bool) -> Pipeline {
     }
     enter.add_command(set(lock, record));
     enter.cmd("GET").arg(&lock.last);
+    enter.cmd("TIME");
+    enter
+}
+
+/// The commands by which the store takes one.
+pub fn enter_as_the_store(lock: &Lock, record: &str) -> Pipeline {
+    let mut enter = Pipeline::with_capacity(3);
+    enter.add_command(set(lock, record));
+    enter.cmd("MGET").arg(CLOCK).arg(&lock.last);
     enter.cmd("TIME");
     enter
 }

@@ -15,8 +15,8 @@ const SEEDS: &[Seed] = &[
     Seed {
         mutant: Mutant::BlindDelete,
         file: "release.lua",
-        piece: "if try('GETRANGE', keys[i], '0', '35') == 'lk1:' .. ARGV[2 * i - 1] and tonumber",
-        instead: "if tonumber",
+        piece: "if try('GETRANGE', keys[i], '0', '35') == 'lk1:' .. id and #number",
+        instead: "if #number",
     },
     Seed {
         mutant: Mutant::BlindDelete,
