@@ -4,7 +4,7 @@
 -- released, 0 for each that needs `leave`: it is in a line, not there, or its number is at or ahead of the clock and has to
 -- be written down first. One alone is answered without a list around it, which the server is quicker to send.
 -- Whoever waits for a fast-lane hold has taken it into the line before, so a record that is still here has nobody waiting.
-
+--
 -- Surprise: nothing is made a number, which takes the server longer than a command. Numbers are texts of digits without
 -- zeros in front; of two of one length the greater one is greater as a text, too.
 
