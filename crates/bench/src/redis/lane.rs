@@ -25,10 +25,10 @@ pub enum Own {
     Set,
     /// `SET`, `GET last`, `TIME`.
     Pipeline,
-    /// What the store sends: `SET`, `MGET` of the clock's mark and `last`, `TIME`.
-    AsTheStore,
     /// The same between `MULTI` and `EXEC`.
     Multi,
+    /// What the store sends: `SET`, `MGET` of the clock's mark and `last`, `TIME`.
+    AsTheStore,
 }
 
 /// What it sends to leave.
